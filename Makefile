@@ -1,0 +1,46 @@
+# Everything that this project needs is installed into .venv by the first target that is asked for.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint typecheck pytest test-lowest bench clean help
+
+help:  ## what can be made
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+demo: $(VENV)/installed  ## install, then choose a test from start to end
+	$(BIN)/rposst demo
+
+test: lint typecheck pytest  ## install, then check style, types and behaviour
+
+lint: $(VENV)/installed  ## check style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+typecheck: $(VENV)/installed  ## check types
+	$(BIN)/mypy
+
+pytest: $(VENV)/installed  ## run the tests
+	$(BIN)/pytest
+
+bench: $(VENV)/installed  ## time the reference method
+	$(BIN)/python -m benchmarks.regret_matching
+
+test-lowest:  ## run the tests with the lowest versions of all dependencies
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --upgrade pip uv
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable .
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis pytest pytest-benchmark
+	.venv-lowest/bin/pytest
+
+$(VENV)/installed: pyproject.toml Makefile
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "rposst-opt needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	@touch $@
+
+clean:  ## remove the environments and caches
+	rm -rf .venv .venv-lowest .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

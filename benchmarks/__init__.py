@@ -1,0 +1,1 @@
+"""Measurements, always as ratios within one run."""

@@ -1,0 +1,93 @@
+"""Tiny tests that tell the truth: choose a few test cases and weights whose score stays close to the full test's.
+
+>>> import rposst_opt as ro
+>>> problem = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0], [0.4, 0.4]], size=1)
+>>> ro.solve(problem).test.cases
+(2,)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from rposst_opt.backends import BACKENDS as BACKENDS
+    from rposst_opt.backends import solve as solve
+    from rposst_opt.bounds import regret_matching_gap as regret_matching_gap
+    from rposst_opt.efficient_test import EfficientTest as EfficientTest
+    from rposst_opt.errors import BackendFailure as BackendFailure
+    from rposst_opt.errors import BackendNotFound as BackendNotFound
+    from rposst_opt.errors import BackendUnavailable as BackendUnavailable
+    from rposst_opt.errors import ProblemError as ProblemError
+    from rposst_opt.errors import RposstError as RposstError
+    from rposst_opt.errors import Unsupported as Unsupported
+    from rposst_opt.losses import AbsoluteError as AbsoluteError
+    from rposst_opt.losses import EpsilonInsensitiveError as EpsilonInsensitiveError
+    from rposst_opt.losses import HuberError as HuberError
+    from rposst_opt.losses import Loss as Loss
+    from rposst_opt.losses import PiecewiseQuadratic as PiecewiseQuadratic
+    from rposst_opt.losses import PinballError as PinballError
+    from rposst_opt.losses import SquaredError as SquaredError
+    from rposst_opt.measures import CVaR as CVaR
+    from rposst_opt.measures import KOfN as KOfN
+    from rposst_opt.measures import Mean as Mean
+    from rposst_opt.measures import Measure as Measure
+    from rposst_opt.measures import Mixture as Mixture
+    from rposst_opt.measures import WorstCase as WorstCase
+    from rposst_opt.problem import Need as Need
+    from rposst_opt.problem import Problem as Problem
+    from rposst_opt.results import Scale as Scale
+    from rposst_opt.results import rescale as rescale
+    from rposst_opt.results import softmax_targets as softmax_targets
+    from rposst_opt.solution import Backend as Backend
+    from rposst_opt.solution import Budget as Budget
+    from rposst_opt.solution import Candidate as Candidate
+    from rposst_opt.solution import Capabilities as Capabilities
+    from rposst_opt.solution import Limit as Limit
+    from rposst_opt.solution import Progress as Progress
+    from rposst_opt.solution import Solution as Solution
+    from rposst_opt.solution import Stats as Stats
+    from rposst_opt.solution import Status as Status
+
+# Where each public name lives. Names are imported when they are first used, so that the command line can print its help
+# without waiting for NumPy.
+_HOMES = {
+    "backends": ("BACKENDS", "solve"),
+    "bounds": ("regret_matching_gap",),
+    "efficient_test": ("EfficientTest",),
+    "errors": (
+        "BackendFailure",
+        "BackendNotFound",
+        "BackendUnavailable",
+        "ProblemError",
+        "RposstError",
+        "Unsupported",
+    ),
+    "losses": (
+        "AbsoluteError",
+        "EpsilonInsensitiveError",
+        "HuberError",
+        "Loss",
+        "PiecewiseQuadratic",
+        "PinballError",
+        "SquaredError",
+    ),
+    "measures": ("CVaR", "KOfN", "Mean", "Measure", "Mixture", "WorstCase"),
+    "problem": ("Need", "Problem"),
+    "results": ("Scale", "rescale", "softmax_targets"),
+    "solution": ("Backend", "Budget", "Candidate", "Capabilities", "Limit", "Progress", "Solution", "Stats", "Status"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = ["__version__", *sorted(_HOME_OF)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,172 @@
+"""Who can solve a problem, and what is their answer worth?
+
+`BACKENDS` is the table of names; `solve` checks, calls, scores again and decides the status, for all of them in one
+place. A backend's module is imported when the backend is called for and not before, so a missing optional package
+troubles nobody who does not use it.
+"""
+
+import importlib
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from rposst_opt.errors import BackendFailure, BackendNotFound, BackendUnavailable, ProblemError, Unsupported
+from rposst_opt.problem import Problem
+from rposst_opt.solution import Backend, Budget, Candidate, Capabilities, Progress, Solution, Status
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a backend is to be found: a module and the name of a class in it."""
+
+    module: str
+    kind: str
+
+    def load(self) -> type[Backend]:
+        """Import the backend's class."""
+        kind: type[Backend] = getattr(importlib.import_module(self.module), self.kind)
+        return kind
+
+
+BACKENDS: dict[str, Entry] = {
+    "regret-matching": Entry("rposst_opt.game", "RegretMatching"),
+}
+
+AUTO = "auto"
+
+
+def missing_packages(capabilities: Capabilities) -> list[str]:
+    """The packages that a backend needs and that are not installed, found without importing them."""
+    return [package for package in capabilities.requires if find_spec(package) is None]
+
+
+def entry_of(name: str) -> Entry:
+    """Look a backend up."""
+    if name not in BACKENDS:
+        raise BackendNotFound(f"unknown backend {name!r}. Known: {', '.join([AUTO, *BACKENDS])}.")
+    return BACKENDS[name]
+
+
+def choose_backend(problem: Problem) -> str:
+    """The backend that `auto` stands for: the first in the table that handles the problem and is installed."""
+    for name, entry in BACKENDS.items():
+        capabilities = entry.load().capabilities
+        if capabilities.why_not(problem) is None and not missing_packages(capabilities):
+            return name
+    raise Unsupported("no installed backend handles this problem.")
+
+
+def make_backend(name: str, options: dict[str, Any]) -> Backend:
+    """Make a backend with these options; a wrong option is an error that names the right ones."""
+    kind = entry_of(name).load()
+    missing = missing_packages(kind.capabilities)
+    if missing:
+        extra = f"rposst-opt[{kind.capabilities.extra}]" if kind.capabilities.extra else " ".join(missing)
+        raise BackendUnavailable(
+            f"backend {name!r} needs {', '.join(missing)}, which is not installed: pip install {extra}"
+        )
+    known: list[str] = [option.name for option in fields(kind)] if is_dataclass(kind) else []
+    unknown = [option for option in options if option not in known]
+    if unknown:
+        raise ProblemError(f"backend {name!r} has no option `{unknown[0]}`. It has: {', '.join(known) or 'none'}.")
+    return kind(**options)
+
+
+def solve(
+    problem: Problem,
+    backend: str | Backend = AUTO,
+    *,
+    time_limit_seconds: float | None = None,
+    gap: float = 0.0,
+    progress: Callable[[Progress], None] | None = None,
+    **options: Any,
+) -> Solution:
+    """Choose test cases and weights.
+
+    Parameters
+    ----------
+    problem : Problem
+    backend : str or Backend
+        A name from `BACKENDS`, ``"auto"``, or a backend made beforehand.
+    time_limit_seconds : float, optional
+        When to stop with the best test so far.
+    gap : float
+        The gap with which you are content, in the units of the objective.
+    progress : callable, optional
+        Called now and then with a `Progress`.
+    **options
+        Options of the backend, by name, such as ``rounds=1000`` for ``"regret-matching"``; others are refused.
+
+    Examples
+    --------
+    >>> import rposst_opt as ro
+    >>> problem = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0], [0.4, 0.4]], size=2)
+    >>> solution = ro.solve(problem, "regret-matching", rounds=100)
+    >>> solution.test.cases, solution.status.value
+    ((0, 1), 'optimal')
+    """
+    if time_limit_seconds is not None and not time_limit_seconds >= 0:
+        raise ProblemError(f"`time_limit_seconds` must not be negative, got {time_limit_seconds:g}.")
+    if not (math.isfinite(gap) and gap >= 0):
+        raise ProblemError(f"`gap` must be a number from 0 on, got {gap:g}.")
+    if isinstance(backend, str):
+        name = choose_backend(problem) if backend == AUTO else backend
+        backend = make_backend(name, options)
+    elif options:
+        raise ProblemError(f"option `{next(iter(options))}` goes with a backend's name; this backend is already made.")
+    else:
+        name = _name_of(backend)
+    reason = backend.capabilities.why_not(problem)
+    if reason is not None:
+        able = [other for other, entry in BACKENDS.items() if entry.load().capabilities.why_not(problem) is None]
+        raise Unsupported(
+            f"backend {name!r} cannot solve this problem: {reason} ({problem.loss!r}, {problem.measure!r}). "
+            f"Backends that can: {', '.join(able) or 'none'}."
+        )
+    started = time.perf_counter()
+    budget = Budget(time_limit_seconds=time_limit_seconds, gap=gap, progress=progress)
+    candidate = backend.solve(problem, budget)
+    return judge(problem, candidate, name, backend.capabilities.tolerance, time.perf_counter() - started)
+
+
+def _name_of(backend: Backend) -> str:
+    kind = type(backend)
+    for name, entry in BACKENDS.items():
+        if (entry.module, entry.kind) == (kind.__module__, kind.__name__):
+            return name
+    return kind.__name__
+
+
+def judge(problem: Problem, candidate: Candidate, backend: str, tolerance: float, seconds: float) -> Solution:
+    """Score a candidate again and decide its status: the only place where either is done."""
+    lower_bound = candidate.lower_bound
+    if math.isnan(lower_bound):
+        raise BackendFailure(f"backend {backend!r} returned NaN as its lower bound.")
+    if candidate.test is None:
+        objective, status = math.inf, Status.NO_TEST
+    else:
+        reason = problem.why_not(candidate.test)
+        if reason is not None:
+            raise BackendFailure(f"backend {backend!r} returned a test that is no answer: {reason}.")
+        objective = problem.objective(candidate.test)
+        allowance = tolerance * problem.loss_scale + problem.rounding
+        if lower_bound > objective + allowance:
+            raise BackendFailure(
+                f"backend {backend!r} claims that no test is below {lower_bound!r}, and its own is at {objective!r}."
+            )
+        lower_bound = min(lower_bound, objective)
+        status = Status.OPTIMAL if objective - lower_bound <= allowance else Status.FEASIBLE
+    return Solution(
+        test=candidate.test,
+        objective=objective,
+        lower_bound=lower_bound,
+        gap=objective - lower_bound if lower_bound < objective else 0.0,
+        status=status,
+        backend=backend,
+        limit=candidate.limit,
+        seconds=seconds,
+        stats=candidate.stats,
+    )

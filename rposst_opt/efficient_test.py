@@ -1,0 +1,129 @@
+"""The product: a few test cases with weights, which can score any policy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rposst_opt.errors import ProblemError
+from rposst_opt.losses import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from typing_extensions import TypeIs
+
+WEIGHT_TOLERANCE = 1e-6  # by how much a solver's weights may miss the simplex before they are refused
+
+
+@dataclass(frozen=True, eq=False)
+class EfficientTest:
+    """Test cases and their weights (the paper's ⟨τ, σ̂⟩).
+
+    Parameters
+    ----------
+    cases : sequence of int
+        Positions in the full test; they are kept in ascending order, each with its weight.
+    weights : array of shape (n_chosen,)
+        On the simplex. Misses up to `WEIGHT_TOLERANCE`, as solvers make them, are mended; larger ones are refused.
+    case_names : sequence of str
+        The chosen cases' names; their positions where they have none.
+    n_cases : int
+        How many cases the full test has.
+
+    Examples
+    --------
+    >>> test = EfficientTest(cases=[2, 0], weights=[0.25, 0.75], case_names=["c", "a"], n_cases=3)
+    >>> test.cases, test.case_names
+    ((0, 2), ('a', 'c'))
+    >>> test.score([[4.0, 0.0], [9.0, 9.0], [0.0, 8.0]])
+    array([3., 2.])
+    """
+
+    cases: tuple[int, ...]
+    weights: FloatArray
+    case_names: tuple[str, ...]
+    n_cases: int
+
+    def __init__(
+        self, *, cases: Sequence[int], weights: ArrayLike, n_cases: int, case_names: Sequence[str] | None = None
+    ) -> None:
+        positions = [int(case) for case in cases]
+        names = [str(case) for case in positions] if case_names is None else [str(name) for name in case_names]
+        simplex = _on_the_simplex(weights)
+        if not len(positions) == len(simplex) == len(names):
+            raise ProblemError(
+                f"a test needs one weight and one name per case, got {len(positions)} cases, {len(simplex)} weights "
+                f"and {len(names)} names."
+            )
+        if len(set(positions)) < len(positions):
+            raise ProblemError(f"a test must not use a case twice, got cases {positions}.")
+        if not all(0 <= case < n_cases for case in positions):
+            raise ProblemError(f"the cases of a test must lie in 0..{n_cases - 1}, got {positions}.")
+        order = sorted(range(len(positions)), key=positions.__getitem__)
+        simplex = simplex[order]
+        simplex.setflags(write=False)
+        object.__setattr__(self, "cases", tuple(positions[i] for i in order))
+        object.__setattr__(self, "weights", simplex)
+        object.__setattr__(self, "case_names", tuple(names[i] for i in order))
+        object.__setattr__(self, "n_cases", int(n_cases))
+
+    def full_weights(self) -> FloatArray:
+        """The weights over all cases of the full test, zero where a case was not chosen."""
+        full = np.zeros(self.n_cases)
+        full[list(self.cases)] = self.weights
+        return full
+
+    def score(self, new_results: "ArrayLike | pd.DataFrame") -> FloatArray:
+        """One score per policy, in the units of the results.
+
+        Parameters
+        ----------
+        new_results : DataFrame, or array of shape (n_cases, n_policies) or (n_chosen, n_policies)
+            A DataFrame is read by the names in its index. An array has a row for every case of the full test, or for
+            the chosen cases alone, in their order.
+        """
+        rows = self._rows_by_name(new_results) if is_frame(new_results) else self._rows_by_position(new_results)
+        if not np.isfinite(rows).all():
+            raise ProblemError("`new_results` must be finite for the cases of the test.")
+        return self.weights @ rows
+
+    def _rows_by_name(self, frame: "pd.DataFrame") -> FloatArray:
+        names = [str(name) for name in frame.index]
+        missing = [name for name in self.case_names if name not in names]
+        if missing:
+            raise ProblemError(
+                f"the results lack {', '.join(map(repr, missing))}, which the test needs: add a row for each."
+            )
+        repeated = [name for name in self.case_names if names.count(name) > 1]
+        if repeated:
+            raise ProblemError(f"the results have test case {repeated[0]!r} more than once: keep one row for each.")
+        return np.asarray(frame.iloc[[names.index(name) for name in self.case_names]], dtype=np.float64)
+
+    def _rows_by_position(self, array: ArrayLike) -> FloatArray:
+        rows = np.asarray(array, dtype=np.float64)
+        if rows.ndim == 2 and len(rows) == self.n_cases:
+            return rows[list(self.cases)]
+        if rows.ndim == 2 and len(rows) == len(self.cases):
+            return rows
+        raise ProblemError(
+            f"`new_results` must have {self.n_cases} rows (all cases) or {len(self.cases)} (the chosen ones) and a "
+            f"column per policy, got shape {rows.shape}."
+        )
+
+
+def is_frame(table: object) -> "TypeIs[pd.DataFrame]":
+    """Whether this is a DataFrame; pandas itself is not imported for those who have no use for it."""
+    return hasattr(table, "loc")
+
+
+def _on_the_simplex(weights: ArrayLike) -> FloatArray:
+    simplex = np.array(weights, dtype=np.float64)
+    if simplex.ndim != 1 or not np.isfinite(simplex).all():
+        raise ProblemError(f"the weights of a test must be a list of finite numbers, got {simplex.tolist()}.")
+    if (simplex < -WEIGHT_TOLERANCE).any() or abs(simplex.sum() - 1) > WEIGHT_TOLERANCE:
+        raise ProblemError(f"the weights of a test must be non-negative and sum to 1, got {simplex.tolist()}.")
+    simplex = np.maximum(simplex, 0.0)
+    simplex /= simplex.sum()
+    return simplex

@@ -1,0 +1,1 @@
+"""The paper's experiments: result matrices to try methods on."""

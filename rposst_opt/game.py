@@ -1,0 +1,239 @@
+r"""The reference method: RPOSST_seq as a game that is played out with regret matching+ (paper, Algorithm 2).
+
+For every tuple of test cases, the protagonist weighs the cases by regret matching+ and the antagonist answers with
+the worst scenarios, for T rounds. The best round of the best tuple is the answer. Expectations are exact, for every
+measure, loss and finite Ψ of this package.
+
+Two things are added to the pseudocode, and neither changes the answer:
+
+*A certificate.* The antagonist's answer in round t gives a cut c^t (`Problem.cut`): no weights on a tuple τ can have
+an objective below :math:`\min_{x\in\tau} c^t_x`. Any average of cuts is a cut, so the average over rounds bounds the
+tuple's optimum from below, and the least such bound over all tuples bounds the problem's.
+
+*Pruning.* A tuple whose bound is above the best loss found anywhere cannot be the answer, and is left.
+
+Where the pseudocode and the paper's text differ, the text is followed: the best round is the one with the lowest
+*loss* (the pseudocode compares :math:`w^\top v`, which is the loss only up to the target's share), and the first
+round's weights are uniform over all cases of the tuple, the required ones included. Ties between tuples go to the first
+in lexicographic order, ties between rounds to the earlier, ties between scenarios to the one with the lower index
+(policy by policy, then target by target), and where the loss has a kink its left slope is taken.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from rposst_opt import kernels
+from rposst_opt.errors import ProblemError
+from rposst_opt.kernels import IntArray
+from rposst_opt.losses import FloatArray
+from rposst_opt.problem import Need, Problem
+from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Progress, Stats
+
+logger = logging.getLogger("rposst_opt")
+
+ROUNDING = 1e-12  # relative to the scale of losses: a bound must exceed the best loss by more than this to prune
+STRETCH_SECONDS = (
+    0.05  # how much work a thread takes at a time: little enough to stop soon, enough to hide the overhead
+)
+RELAXATION_WORK = 10**9  # results touched when all cases together are bounded after an early end: about a second
+ANNOUNCE_AFTER_SECONDS = 1.0  # loading compiled code takes less, compiling it more
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegretMatching:
+    """RPOSST_seq by regret matching+, deterministic, on all tuples.
+
+    Parameters
+    ----------
+    rounds : int
+        Rounds of the game per tuple (the paper's T).
+    prune : bool
+        Leave tuples that cannot be the answer; the answer is the same without.
+    threads : int, optional
+        All cores by default; the answer is the same with any number.
+    """
+
+    rounds: int = 500
+    prune: bool = True
+    threads: int | None = None
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        method="regret matching+ on every tuple (paper, Algorithm 2)",
+        handles=frozenset(Need),
+        finds_optimum=False,
+        proves="a gap of at most 2G √(m/T), by averaged cuts",
+        tolerance=1e-9,
+        requires=("numba",),
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse a number of rounds or threads below one."""
+        for name, number in (("rounds", self.rounds), ("threads", self.threads)):
+            if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+                raise ProblemError(f"`{name}` must be a whole number from 1 on, got {number!r}.")
+
+    def solve(self, problem: Problem, budget: Budget) -> Candidate:
+        """Play the game on every tuple, as far as the budget allows."""
+        started = time.perf_counter()
+        search = _Search(problem, self, budget.gap)
+        with _announced_compilation():
+            search.warm_up()
+        budget.restart_clock()
+        ready = time.perf_counter()
+        with budget.listening_for_interrupts():
+            limit = search.run(budget)
+            lower_bound = search.proved_bound()
+        return Candidate(
+            test=problem.test(cases=search.best.cases, weights=search.best.weights),
+            lower_bound=lower_bound,
+            limit=limit,
+            stats=Stats(
+                build_seconds=ready - started,
+                solve_seconds=time.perf_counter() - ready,
+                tuples=search.done,
+                rounds=search.rounds_played,
+            ),
+        )
+
+
+@dataclass(frozen=True, order=True)
+class _Stretch:
+    """What came of playing some consecutive tuples; the order is by loss, then by place."""
+
+    loss: float
+    rank: int  # of the first tuple
+    cases: IntArray = field(compare=False)
+    weights: FloatArray = field(compare=False)
+    lower_bound: float = field(compare=False)
+    done: int = field(compare=False)
+    rounds_played: int = field(compare=False)
+    seconds: float = field(compare=False)
+
+
+class _Search:
+    """Regret matching+ over all tuples of a problem, by several threads that share the best loss found."""
+
+    def __init__(self, problem: Problem, method: RegretMatching, gap: float) -> None:
+        self.problem = problem
+        self.game = kernels.make_game(problem)
+        self.selectable = np.array(problem.selectable_cases, dtype=np.int64)
+        self.required = np.array(problem.required_cases, dtype=np.int64)
+        # A single case has the weight one in every round.
+        self.rounds = method.rounds if problem.n_chosen > 1 else 1
+        self.threads = method.threads or available_cores()
+        # A tuple is left when its bound exceeds cutoff[0], which is kept at the best loss plus `lead`.
+        self.lead = ROUNDING * problem.loss_scale + problem.rounding - gap if method.prune else np.inf
+        self.cutoff = np.array([np.inf, 0.0])
+        self.best: _Stretch
+        self.lower_bound = np.inf
+        self.done = 0
+        self.rounds_played = 0
+
+    def play(self, rank: int, count: int, rounds: int) -> _Stretch:
+        """Play `count` tuples from the one at this place on."""
+        first = kernels.tuple_at(rank, len(self.selectable), self.problem.size)
+        cases = np.empty(self.problem.n_chosen, dtype=np.int64)
+        weights = np.empty(self.problem.n_chosen)
+        started = time.perf_counter()
+        loss, lower_bound, done, rounds_played = kernels.play_tuples(
+            first, count, self.selectable, self.required, rounds, self.cutoff, self.lead, self.game, cases, weights
+        )
+        seconds = time.perf_counter() - started
+        return _Stretch(loss, rank, cases, weights, lower_bound, done, rounds_played, seconds)
+
+    def warm_up(self) -> None:
+        """Have the kernels compiled, or loaded, by one round on one tuple."""
+        self.play(rank=0, count=1, rounds=1)
+
+    def run(self, budget: Budget) -> Limit | None:
+        """Play all tuples, stretch by stretch, until they are done or a limit is reached."""
+        total = self.problem.n_tuples
+        next_rank, stretch = 0, 1
+        limit = None
+        pending: set[Future[_Stretch]] = set()
+        with ThreadPoolExecutor(self.threads) as pool:
+            try:
+                while next_rank < total or pending:
+                    while next_rank < total and len(pending) < 2 * self.threads and (limit is None or not next_rank):
+                        count = min(stretch, total - next_rank)
+                        pending.add(pool.submit(self.play, next_rank, count, self.rounds))
+                        next_rank += count
+                    if not pending:
+                        break
+                    finished, pending = wait(pending, timeout=STRETCH_SECONDS, return_when=FIRST_COMPLETED)
+                    for future in finished:
+                        outcome = future.result()
+                        self._take(outcome)
+                        stretch = _next_stretch(outcome)
+                    limit = limit or budget.reached()
+                    if limit is not None:
+                        self.cutoff[1] = 1.0
+                    if self.done:
+                        budget.tell(Progress(done=self.done, total=total, objective=self.best.loss))
+            finally:
+                self.cutoff[1] = 1.0
+        return limit if self.done < total else None
+
+    def _take(self, outcome: _Stretch) -> None:
+        self.best = min(self.best, outcome) if self.done else outcome
+        self.lower_bound = min(self.lower_bound, outcome.lower_bound)
+        self.done += outcome.done
+        self.rounds_played += outcome.rounds_played
+
+    def proved_bound(self) -> float:
+        """A bound for all tuples: that of those played and, if some were not, that of all cases taken together.
+
+        Weights on a tuple are weights on all cases, so the averaged cut over all of them bounds every tuple. And no
+        objective is below the least loss there is.
+        """
+        bound = self.lower_bound
+        if self.done < self.problem.n_tuples:
+            bound = min(bound, self._relaxation_bound())
+        return max(bound, self.problem.loss.pieces.minimum())
+
+    def _relaxation_bound(self) -> float:
+        everything = np.concatenate([self.required, self.selectable])
+        rounds = max(1, min(self.rounds, RELAXATION_WORK // (len(everything) * self.problem.n_policies)))
+        _, bound, _ = kernels.play_tuple(
+            everything,
+            rounds,
+            np.array([np.inf, 0.0]),
+            self.game,
+            kernels.make_tuple_run(len(everything), self.problem.n_policies),
+            kernels.make_response(self.game),
+        )
+        return float(bound)
+
+
+def _next_stretch(outcome: _Stretch) -> int:
+    """How many tuples fill `STRETCH_SECONDS`, growing fourfold at most since the first ones tell little."""
+    fitting = outcome.done * STRETCH_SECONDS / max(outcome.seconds, 1e-9)
+    return max(1, min(int(fitting), 4 * outcome.done))
+
+
+def available_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def _announced_compilation() -> Iterator[None]:
+    """Say that kernels are being compiled, if it takes long enough for someone to wonder."""
+    notice = threading.Timer(
+        ANNOUNCE_AFTER_SECONDS, logger.warning, ["compiling the kernels: once per installation, 10 to 20 seconds..."]
+    )
+    notice.daemon = True
+    notice.start()
+    try:
+        yield
+    finally:
+        notice.cancel()

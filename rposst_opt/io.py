@@ -1,0 +1,248 @@
+"""Reading results, targets and tests; writing tests. No mathematics here, and every name in a file is only data.
+
+A table has a header with names, a first column with names, and numbers elsewhere; commas, tabs or semicolons separate
+them. All errors are `ProblemError`s of one line that say where in the file the trouble is.
+"""
+
+import io
+import json
+import math
+import os
+import tempfile
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rposst_opt.efficient_test import EfficientTest
+from rposst_opt.errors import ProblemError
+from rposst_opt.losses import FloatArray
+from rposst_opt.problem import Problem
+from rposst_opt.results import Scale
+from rposst_opt.solution import Solution
+
+TEST_FORMAT = "rposst-test/1"
+SEPARATORS = (",", "\t", ";")
+
+
+def read_results(path: Path, *, only_cases: Collection[str] | None = None) -> pd.DataFrame:
+    """Read a result matrix: test cases as rows, policies as columns.
+
+    With `only_cases`, other rows are passed over unread, so they may be incomplete; missing cases stay missing.
+    """
+    return _read_table(path, rows="test case", columns="policy", only_rows=only_cases)
+
+
+def read_targets(path: Path, case_names: Sequence[str]) -> pd.DataFrame:
+    """Read target distributions, one per row of the outcome, columns in the order of `case_names`.
+
+    In the file, the test cases may be the rows or the columns; their names tell which.
+    """
+    table = _read_table(path, rows="row", columns="column")
+    if set(table.index) != set(case_names) and set(table.columns) == set(case_names):
+        return table[list(case_names)]
+    _check_same_names(path, "test case", list(table.index), case_names)
+    return table.loc[list(case_names)].T
+
+
+def read_probabilities(path: Path, policy_names: Sequence[str], target_names: Sequence[str]) -> FloatArray:
+    """Read the probability of each policy (row) and target (column), in the order of the names given.
+
+    With a single target its column may have any name.
+    """
+    table = _read_table(path, rows="policy", columns="target")
+    _check_same_names(path, "policy", list(table.index), policy_names)
+    if len(target_names) == 1 and table.shape[1] == 1:
+        return table.loc[list(policy_names)].to_numpy()
+    _check_same_names(path, "target", list(table.columns), target_names)
+    return table.loc[list(policy_names), list(target_names)].to_numpy()
+
+
+def _read_table(path: Path, *, rows: str, columns: str, only_rows: Collection[str] | None = None) -> pd.DataFrame:
+    cells = _read_cells(path)
+    if cells.shape[0] < 2:
+        raise ProblemError(f"{path}: there must be at least one {rows} below the header, got none.")
+    if cells.shape[1] < 2:
+        raise ProblemError(
+            f"{path}: there must be at least one {columns} beside the names, got none. Columns are separated by a "
+            "comma, a tab or a semicolon."
+        )
+    header = cells.iloc[0, 1:].tolist()
+    body = cells.iloc[1:]
+    if only_rows is not None:
+        body = body[body[0].isin(list(only_rows))]
+    names = body[0].tolist()
+    _check_names(path, columns, header)
+    _check_names(path, rows, names)
+    return pd.DataFrame(_as_numbers(path, body.iloc[:, 1:], rows, names, columns, header), index=names, columns=header)
+
+
+def _read_cells(path: Path) -> pd.DataFrame:
+    """The file as text, cell by cell."""
+    text = _read_text(path)
+    if not text.strip():
+        raise ProblemError(f"{path}: the file is empty.")
+    if "\0" in text:
+        raise ProblemError(f"{path}: this is not a text file (it holds a zero byte).")
+    header = next(line for line in text.splitlines() if line.strip())
+    separator = max(SEPARATORS, key=header.count)
+    try:
+        return pd.read_csv(
+            io.StringIO(text, newline=""), sep=separator, header=None, dtype=str, keep_default_na=False, na_filter=False
+        )
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        reason = " ".join(str(error).replace("Error tokenizing data. C error: ", "").split())
+        raise ProblemError(f"{path}: the rows do not have the header's number of columns ({reason}).") from None
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ProblemError(f"{path}: the file is not UTF-8 text (byte {error.start}): save it as UTF-8.") from None
+    except OSError as error:
+        raise ProblemError(f"{path}: cannot be read ({error.strerror}).") from None
+
+
+def _check_names(path: Path, kind: str, names: list[str]) -> None:
+    for place, name in enumerate(names, start=2):
+        if not name.strip():
+            raise ProblemError(f"{path}: every {kind} must have a name, and number {place - 1} has none.")
+    if len(set(names)) < len(names):
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ProblemError(f"{path}: the {kind} {repeated!r} is there more than once: names must differ.")
+
+
+def _check_same_names(path: Path, kind: str, names: Sequence[str], expected: Sequence[str]) -> None:
+    missing = [name for name in expected if name not in set(names)]
+    surplus = [name for name in names if name not in set(expected)]
+    if missing:
+        raise ProblemError(f"{path}: the {kind} {missing[0]!r} is missing ({len(missing)} of {len(expected)} are).")
+    if surplus:
+        raise ProblemError(f"{path}: there is no {kind} {surplus[0]!r} in this problem: remove it.")
+
+
+def _as_numbers(
+    path: Path, cells: pd.DataFrame, rows: str, names: list[str], columns: str, header: list[str]
+) -> FloatArray:
+    numbers = np.empty(cells.shape)
+    for place in range(cells.shape[1]):
+        numbers[:, place] = pd.to_numeric(cells.iloc[:, place].str.strip(), errors="coerce").to_numpy(dtype=np.float64)
+    bad = np.argwhere(~np.isfinite(numbers))
+    if len(bad):
+        row, column = bad[0]
+        text = cells.iloc[row, column].strip()
+        where = f"{path}: the cell of {rows} {names[row]!r} and {columns} {header[column]!r}"
+        if not text:
+            raise ProblemError(f"{where} is empty: every cell needs a number.")
+        try:
+            float(text)
+        except ValueError:
+            hint = " Write decimals with a point." if "," in text else ""
+            raise ProblemError(f"{where} must be a number, got {text!r}.{hint}") from None
+        raise ProblemError(f"{where} must be finite, got {text!r}.")
+    return numbers
+
+
+def solution_record(problem: Problem, solution: Solution, scale: Scale) -> dict[str, Any]:
+    """A solution as one JSON object. A number that JSON cannot say (an infinite bound, say) becomes null."""
+    test = solution.test
+    return {
+        "format": TEST_FORMAT,
+        "cases": [] if test is None else list(test.case_names),
+        "positions": [] if test is None else list(test.cases),
+        "weights": [] if test is None else test.weights.tolist(),
+        "objective": _finite(solution.objective),
+        "lower_bound": _finite(solution.lower_bound),
+        "gap": _finite(solution.gap),
+        "status": solution.status.value,
+        "limit": None if solution.limit is None else solution.limit.value,
+        "backend": solution.backend,
+        "measure": problem.measure.describe(),
+        "loss": problem.loss.label,
+        "size": problem.size,
+        "required": [problem.case_names[case] for case in problem.required_cases],
+        "n_cases": problem.n_cases,
+        "n_policies": problem.n_policies,
+        "n_scenarios": problem.n_scenarios,
+        "seconds": solution.seconds,
+        "scale": {"low": scale.low, "high": scale.high},
+    }
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+def as_json(record: object) -> str:
+    """A record as JSON text that any reader takes."""
+    return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def read_test(path: Path) -> EfficientTest:
+    """Read a test that `rposst solve --out` wrote.
+
+    Its cases are known by name; new results need not have the other cases, so the positions are those among the chosen.
+    """
+    try:
+        record = json.loads(_read_text(path))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ProblemError(f"{path}: this is not JSON ({error}).") from None
+    if not isinstance(record, dict) or record.get("format") != TEST_FORMAT:
+        raise ProblemError(f'{path}: this is not a test: a JSON object with "format": "{TEST_FORMAT}" is expected.')
+    cases, weights = record.get("cases"), record.get("weights")
+    if not isinstance(cases, list) or not all(isinstance(case, str) for case in cases):
+        raise ProblemError(f'{path}: "cases" must be a list of names.')
+    if not isinstance(weights, list) or not all(
+        isinstance(weight, int | float) and not isinstance(weight, bool) for weight in weights
+    ):
+        raise ProblemError(f'{path}: "weights" must be a list of numbers.')
+    if not cases:
+        raise ProblemError(f"{path}: this test has no cases: its search ended without one.")
+    if len(set(cases)) < len(cases):
+        raise ProblemError(f'{path}: "cases" must differ from each other.')
+    try:
+        return EfficientTest(cases=range(len(cases)), weights=weights, case_names=cases, n_cases=len(cases))
+    except ProblemError as error:
+        raise ProblemError(f"{path}: {error}") from None
+
+
+def check_can_write(path: Path) -> None:
+    """Find out before a long run whether its outcome can be written, without touching anything."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise ProblemError(f"{path}: the folder {str(folder)!r} does not exist: make it first.")
+    if path.is_dir():
+        raise ProblemError(f"{path}: this is a folder: name a file.")
+    if not os.access(folder, os.W_OK):
+        raise ProblemError(f"{path}: the folder {str(folder)!r} cannot be written to.")
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file so that at every moment there is either the old one or the whole new one."""
+    check_can_write(path)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", text=False)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(text.encode("utf-8"))
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, _usual_permissions(path))
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise ProblemError(f"{path}: cannot be written ({error.strerror}).") from None
+
+
+def _usual_permissions(path: Path) -> int:
+    """Those of the file that is replaced, or of a new one; a temporary file has stricter ones."""
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

@@ -1,0 +1,255 @@
+r"""What does it cost when the small test's score misses the target?
+
+A loss (the paper's difference function Δ) is a convex, piecewise quadratic function of the error ``score - target``,
+and it is given by one table: the knots where pieces meet and the coefficients of each piece.
+
+.. math::
+
+    \Delta(e) = c_{p,0} + c_{p,1} e + c_{p,2} e^2 \quad\text{for } \kappa_{p} < e \le \kappa_{p+1}
+
+Value, slope, the affine pieces that a linear program needs, and the compiled kernels all read that table, so a new loss
+is one class with one property. Where two pieces meet, the slope is the left piece's (any value between the two would
+do).
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rposst_opt.errors import ProblemError
+
+FloatArray = NDArray[np.float64]
+
+CONTINUITY_TOLERANCE = 1e-9  # relative to the value at the knot: pieces written down in decimals may miss by rounding
+
+
+@dataclass(frozen=True, eq=False)
+class PiecewiseQuadratic:
+    """A convex function of one number, as a table of quadratic pieces.
+
+    Attributes
+    ----------
+    knots : ndarray of shape (n_pieces - 1,)
+        Where one piece ends and the next begins, ascending.
+    coefficients : ndarray of shape (n_pieces, 3)
+        Constant, linear and quadratic coefficient of each piece, from left to right.
+
+    Examples
+    --------
+    >>> absolute = PiecewiseQuadratic(knots=[0.0], coefficients=[[0, -1, 0], [0, 1, 0]])
+    >>> absolute.value(np.array([-2.0, 0.5]))
+    array([2. , 0.5])
+    """
+
+    knots: FloatArray
+    coefficients: FloatArray
+
+    def __init__(self, *, knots: ArrayLike, coefficients: ArrayLike) -> None:
+        knots = np.array(knots, dtype=np.float64).reshape(-1)
+        coefficients = np.array(coefficients, dtype=np.float64).reshape(-1, 3)
+        knots.setflags(write=False)
+        coefficients.setflags(write=False)
+        object.__setattr__(self, "knots", knots)
+        object.__setattr__(self, "coefficients", coefficients)
+        self._check_convex()
+
+    def _check_convex(self) -> None:
+        if len(self.coefficients) != len(self.knots) + 1:
+            raise ProblemError(
+                f"a loss with {len(self.knots)} knots must have one piece more than that, got {len(self.coefficients)}."
+            )
+        if not (np.isfinite(self.knots).all() and np.isfinite(self.coefficients).all()):
+            raise ProblemError("the knots and coefficients of a loss must be finite.")
+        constant, linear, quadratic = self.coefficients.T
+        slope = linear[:, None] + 2 * quadratic[:, None] * self.knots
+        value = constant[:, None] + self.knots * (linear[:, None] + self.knots * quadratic[:, None])
+        at = np.arange(len(self.knots))
+        scale = CONTINUITY_TOLERANCE * np.maximum(1.0, np.abs(value[at, at]))
+        if (np.diff(self.knots) <= 0).any():
+            raise ProblemError("the knots of a loss must ascend.")
+        if (np.abs(value[at + 1, at] - value[at, at]) > scale).any():
+            raise ProblemError("the pieces of a loss must meet at its knots.")
+        if (quadratic < 0).any() or (slope[at + 1, at] < slope[at, at] - CONTINUITY_TOLERANCE).any():
+            raise ProblemError("a loss must be convex: its slope may not decrease.")
+
+    def _pieces_at(self, errors: FloatArray) -> FloatArray:
+        chosen: FloatArray = self.coefficients[np.searchsorted(self.knots, errors, side="left")]
+        return chosen
+
+    def value(self, errors: FloatArray) -> FloatArray:
+        """The function at each error."""
+        pieces = self._pieces_at(errors)
+        result: FloatArray = pieces[..., 0] + errors * (pieces[..., 1] + errors * pieces[..., 2])
+        return result
+
+    def slope(self, errors: FloatArray) -> FloatArray:
+        """A subgradient at each error: the left slope where two pieces meet."""
+        pieces = self._pieces_at(errors)
+        result: FloatArray = pieces[..., 1] + 2.0 * errors * pieces[..., 2]
+        return result
+
+    @property
+    def is_polyhedral(self) -> bool:
+        """Whether every piece is affine, so that the function is the maximum of its pieces."""
+        return not self.coefficients[:, 2].any()
+
+    def minimum(self) -> float:
+        """The least value that the function takes, or -inf when it has none."""
+        constant, linear, quadratic = self.coefficients.T
+        candidates = list(self.value(self.knots))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            vertices = -linear / (2 * quadratic)
+        left = np.concatenate([[-np.inf], self.knots])
+        right = np.concatenate([self.knots, [np.inf]])
+        inside = np.isfinite(vertices) & (left <= vertices) & (vertices <= right)
+        candidates += list(self.value(vertices[inside]))
+        falls_forever = (quadratic[0] == 0 and linear[0] > 0) or (quadratic[-1] == 0 and linear[-1] < 0)
+        if falls_forever:
+            return -np.inf
+        return float(min(candidates, default=constant[0]))
+
+
+class Loss(ABC):
+    """A convex loss of a scenario; subclasses say only what their `pieces` are."""
+
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def pieces(self) -> PiecewiseQuadratic:
+        """The loss as a function of the error, ``score - target``."""
+
+    def value(self, scores: ArrayLike, targets: ArrayLike) -> FloatArray:
+        """The loss of each score against its target."""
+        return self.pieces.value(np.asarray(scores, dtype=np.float64) - np.asarray(targets, dtype=np.float64))
+
+    def slope(self, scores: ArrayLike, targets: ArrayLike) -> FloatArray:
+        """A subgradient of the loss in the score."""
+        return self.pieces.slope(np.asarray(scores, dtype=np.float64) - np.asarray(targets, dtype=np.float64))
+
+    @property
+    def parameter(self) -> float | None:
+        """The one number that a loss may take, or None."""
+        return next(iter(vars(self).values()), None)
+
+    @property
+    def label(self) -> str:
+        """The loss as it is written on the command line and in files: ``huber:0.05``."""
+        return self.name if self.parameter is None else f"{self.name}:{self.parameter:g}"
+
+
+def _must_be_positive(name: str, value: float) -> None:
+    if not (np.isfinite(value) and value > 0):
+        raise ProblemError(f"`{name}` must be positive and finite, got {value:g}.")
+
+
+@dataclass(frozen=True)
+class AbsoluteError(Loss):
+    """|score - target|, the paper's choice."""
+
+    name = "absolute"
+
+    @property
+    def pieces(self) -> PiecewiseQuadratic:
+        """Two affine pieces."""
+        return PiecewiseQuadratic(knots=[0.0], coefficients=[[0, -1, 0], [0, 1, 0]])
+
+
+@dataclass(frozen=True)
+class SquaredError(Loss):
+    """(score - target)²."""
+
+    name = "squared"
+
+    @property
+    def pieces(self) -> PiecewiseQuadratic:
+        """One quadratic piece."""
+        return PiecewiseQuadratic(knots=[], coefficients=[[0, 0, 1]])
+
+
+@dataclass(frozen=True)
+class HuberError(Loss):
+    """Half the squared error up to `threshold`, and its tangent beyond: large errors count in proportion only."""
+
+    threshold: float = 0.05
+    name = "huber"
+
+    def __post_init__(self) -> None:
+        """Refuse a threshold that is not positive."""
+        _must_be_positive("threshold", self.threshold)
+
+    @property
+    def pieces(self) -> PiecewiseQuadratic:
+        """A quadratic piece between two affine ones."""
+        bend, constant = self.threshold, -0.5 * self.threshold**2
+        return PiecewiseQuadratic(
+            knots=[-bend, bend], coefficients=[[constant, -bend, 0], [0, 0, 0.5], [constant, bend, 0]]
+        )
+
+
+@dataclass(frozen=True)
+class PinballError(Loss):
+    """An under-estimate costs `quantile` per unit, an over-estimate ``1 - quantile``."""
+
+    quantile: float = 0.9
+    name = "pinball"
+
+    def __post_init__(self) -> None:
+        """Refuse a quantile outside [0, 1]."""
+        if not 0 <= self.quantile <= 1:
+            raise ProblemError(f"`quantile` must lie in [0, 1], got {self.quantile:g}.")
+
+    @property
+    def pieces(self) -> PiecewiseQuadratic:
+        """Two affine pieces of different steepness."""
+        return PiecewiseQuadratic(knots=[0.0], coefficients=[[0, -self.quantile, 0], [0, 1 - self.quantile, 0]])
+
+
+@dataclass(frozen=True)
+class EpsilonInsensitiveError(Loss):
+    """Errors up to `tolerance` are free, and what exceeds it counts in proportion."""
+
+    tolerance: float = 0.01
+    name = "epsilon-insensitive"
+
+    def __post_init__(self) -> None:
+        """Refuse a tolerance that is not positive."""
+        _must_be_positive("tolerance", self.tolerance)
+
+    @property
+    def pieces(self) -> PiecewiseQuadratic:
+        """A flat piece between two affine ones."""
+        free = self.tolerance
+        return PiecewiseQuadratic(
+            knots=[-free, free], coefficients=[[-free, -1.0, 0.0], [0.0, 0.0, 0.0], [-free, 1.0, 0.0]]
+        )
+
+
+LOSSES: dict[str, type[Loss]] = {
+    kind.name: kind for kind in (AbsoluteError, SquaredError, HuberError, PinballError, EpsilonInsensitiveError)
+}
+
+
+def loss_from_label(label: str) -> Loss:
+    """Read a loss as the command line writes it: ``absolute``, ``huber:0.05``.
+
+    Examples
+    --------
+    >>> loss_from_label("pinball:0.8")
+    PinballError(quantile=0.8)
+    """
+    name, colon, text = label.partition(":")
+    if name not in LOSSES:
+        raise ProblemError(f"unknown loss {name!r}. Known: {', '.join(LOSSES)}.")
+    if not colon:
+        return LOSSES[name]()
+    if LOSSES[name]().parameter is None:
+        raise ProblemError(f"loss {name!r} takes no number, got {label!r}.")
+    try:
+        number = float(text)
+    except ValueError:
+        raise ProblemError(f"loss {label!r}: {text!r} is not a number. Write for instance {name}:0.1.") from None
+    return LOSSES[name](number)  # type: ignore[call-arg]  # the losses with a parameter take exactly one

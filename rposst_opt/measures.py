@@ -1,0 +1,308 @@
+r"""How much does each scenario count, once losses are sorted from worst to best?
+
+A robustness measure is one concave function g on [0, 1] with g(0) = 0 and g(1) = 1, its *tail weight*. With losses
+sorted worst first and F the cumulative probability,
+
+.. math::
+
+    \rho(\ell) = \sum_i \bigl[g(F_i) - g(F_{i-1})\bigr]\, \ell_{(i)}
+
+The differences of g are the antagonist's best response: among all weightings that g allows they cost the most.
+Everything else (the value, the weights, the mixture of CVaRs that a linear program needs, the table that compiled code
+reads) is derived here from `tail_weight`, so a new measure is one class with one method.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rposst_opt.errors import ProblemError
+from rposst_opt.losses import FloatArray
+
+EQUAL_PROBABILITY_TOLERANCE = 1e-12  # relative: 1/d written in decimals still counts as equally likely
+SHARE_TOLERANCE = 1e-9  # by how much the shares of a mixture may miss a sum of one
+
+
+class CVaRMixture(NamedTuple):
+    """A measure as a finite mixture of CVaRs: g(u) = Σ share · min(u / tail_fraction, 1)."""
+
+    shares: FloatArray
+    tail_fractions: FloatArray  # a tail fraction of zero is the worst case
+
+
+class Measure(ABC):
+    """A robustness measure; subclasses say only what their `tail_weight` is."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def tail_weight(self, tail: FloatArray) -> FloatArray:
+        """The total weight g(u) of the worst scenarios whose probabilities add up to u."""
+
+    def describe(self) -> dict[str, object]:
+        """The measure as JSON writes it."""
+        return {"name": self.name, **vars(self)}
+
+    def weights(self, losses: ArrayLike, probabilities: ArrayLike) -> FloatArray:
+        """The antagonist's best response: one weight per scenario, in the scenarios' own order.
+
+        Ties among losses are broken by index.
+
+        Examples
+        --------
+        >>> CVaR(0.5).weights([1.0, 3.0, 2.0], [0.5, 0.25, 0.25])
+        array([0. , 0.5, 0.5])
+        """
+        losses = np.asarray(losses, dtype=np.float64)
+        probabilities = np.asarray(probabilities, dtype=np.float64)
+        worst_first = np.argsort(-losses, kind="stable")
+        weights = np.empty_like(losses)
+        if equally_likely(probabilities):
+            weights[worst_first] = self.rank_weights(len(losses))
+        else:
+            cumulative = np.minimum(np.cumsum(probabilities[worst_first]), 1.0)
+            cumulative[-1] = 1.0
+            weights[worst_first] = np.maximum(np.diff(self.tail_weight(cumulative), prepend=0.0), 0.0)
+        return weights
+
+    def value(self, losses: ArrayLike, probabilities: ArrayLike) -> float:
+        """The measure of the losses."""
+        losses = np.asarray(losses, dtype=np.float64)
+        return float(self.weights(losses, probabilities) @ losses)
+
+    def rank_weights(self, n_scenarios: int) -> FloatArray:
+        """The weights of equally likely losses, worst first."""
+        ladder = self.tail_weight(np.arange(n_scenarios + 1) / n_scenarios)
+        return np.maximum(np.diff(ladder), 0.0)
+
+    def reach(self) -> float:
+        """The tail probability beyond which no scenario counts: the least u with g(u) = 1."""
+        short, enough = 0.0, 1.0
+        while enough - short > np.spacing(enough):
+            middle = (short + enough) / 2
+            if middle in (short, enough):
+                break
+            if self.tail_weight(np.array([middle]))[0] >= 1.0:
+                enough = middle
+            else:
+                short = middle
+        return enough
+
+    def cvar_mixture(self, probabilities: FloatArray) -> CVaRMixture | None:
+        """A finite mixture of CVaRs that gives the same value on scenarios with these probabilities, if there is one.
+
+        With d equally likely scenarios only g(i/d) matters, so the straight lines between those points do for any g:
+        the shares are the drops in the lines' slopes. With other probabilities a measure has to bring its own mixture.
+        """
+        if not equally_likely(probabilities):
+            return None
+        d = len(probabilities)
+        slopes = np.append(self.rank_weights(d), 0.0) * d
+        fractions = np.arange(1, d + 1) / d
+        shares = np.maximum(-np.diff(slopes), 0.0) * fractions
+        kept = shares > np.finfo(float).eps
+        return CVaRMixture(shares[kept] / shares[kept].sum(), fractions[kept])
+
+
+def equally_likely(probabilities: FloatArray) -> bool:
+    """Whether all scenarios have the same probability."""
+    return bool(np.ptp(probabilities) <= EQUAL_PROBABILITY_TOLERANCE * probabilities.max())
+
+
+@dataclass(frozen=True)
+class Mean(Measure):
+    """Every scenario counts by its probability; k-of-N with k = N."""
+
+    name = "mean"
+
+    def tail_weight(self, tail: FloatArray) -> FloatArray:
+        """G(u) = u."""
+        return np.asarray(tail, dtype=np.float64).copy()
+
+    def cvar_mixture(self, probabilities: FloatArray) -> CVaRMixture:
+        """CVaR of everything."""
+        return CVaRMixture(np.ones(1), np.ones(1))
+
+
+@dataclass(frozen=True)
+class CVaR(Measure):
+    """The mean of the worst `tail_fraction` of outcomes; the limit of k-of-N for k/N = `tail_fraction`.
+
+    `tail_fraction` is the paper's η. Some libraries take one minus it; this package never does.
+    """
+
+    tail_fraction: float
+    name = "cvar"
+
+    def __post_init__(self) -> None:
+        """Refuse a tail fraction outside [0, 1]."""
+        if not 0 <= self.tail_fraction <= 1:
+            raise ProblemError(f"`tail_fraction` must lie in [0, 1], got {self.tail_fraction:g}.")
+
+    def tail_weight(self, tail: FloatArray) -> FloatArray:
+        """G(u) = min(u / tail_fraction, 1)."""
+        if self.tail_fraction == 0:
+            return np.where(np.asarray(tail) > 0, 1.0, 0.0)
+        with np.errstate(over="ignore"):
+            return np.minimum(np.asarray(tail, dtype=np.float64) / self.tail_fraction, 1.0)
+
+    def cvar_mixture(self, probabilities: FloatArray) -> CVaRMixture:
+        """Itself."""
+        return CVaRMixture(np.ones(1), np.array([self.tail_fraction]))
+
+
+@dataclass(frozen=True)
+class WorstCase(Measure):
+    """The largest loss; CVaR with a tail fraction of zero."""
+
+    name = "worst"
+
+    def tail_weight(self, tail: FloatArray) -> FloatArray:
+        """G(u) = 1 for u > 0."""
+        return np.where(np.asarray(tail) > 0, 1.0, 0.0)
+
+    def cvar_mixture(self, probabilities: FloatArray) -> CVaRMixture:
+        """CVaR of nothing but the worst."""
+        return CVaRMixture(np.ones(1), np.zeros(1))
+
+
+@dataclass(frozen=True)
+class KOfN(Measure):
+    r"""The mean of the k worst of n scenarios drawn from Ψ, in exact expectation (paper, section 2.2).
+
+    A scenario at tail position u is among the worst u·100 %; of n draws, Binomial(n, u) fall there, and the k worst
+    count 1/k each, so
+
+    .. math::
+
+        g(u) = \tfrac1k\, E\bigl[\min(k, B_n)\bigr] = \tfrac1k \sum_{i=1}^k P[B_n \ge i]
+             = P[B_n \ge k] + \tfrac{n u}{k}\, P[B_{n-1} \le k - 2], \qquad B_n \sim \text{Binomial}(n, u)
+
+    The last form, two incomplete beta functions whatever k is, follows from i·P[B_n = i] = n·u·P[B_{n-1} = i - 1]. No
+    sampling takes place, and Ψ may be any finite distribution. (g is the n-th Bernstein polynomial of CVaR(k/n)'s tail
+    weight, which is why k-of-N tends to CVaR.)
+    """
+
+    k: int
+    n: int
+    name = "k-of-n"
+
+    def __post_init__(self) -> None:
+        """Refuse anything but whole numbers with 1 <= k <= n."""
+        for name, number in (("k", self.k), ("n", self.n)):
+            if isinstance(number, bool) or not isinstance(number, int | np.integer):
+                raise ProblemError(f"`{name}` must be a whole number, got {number!r}.")
+        if not 1 <= self.k <= self.n:
+            raise ProblemError(f"`k` must lie between 1 and `n`, got k = {self.k} and n = {self.n}.")
+        object.__setattr__(self, "k", int(self.k))
+        object.__setattr__(self, "n", int(self.n))
+
+    def tail_weight(self, tail: FloatArray) -> FloatArray:
+        """G(u) = P[B_n >= k] + (n·u/k) P[B_{n-1} <= k - 2]."""
+        from scipy.special import betainc, betaincc  # SciPy is slow to import, and most problems have no need of it
+
+        tail = np.asarray(tail, dtype=np.float64)
+        beyond = betainc(self.k, self.n - self.k + 1, tail)
+        if self.k == 1:
+            return np.asarray(beyond)
+        return np.minimum(beyond + (self.n / self.k) * tail * betaincc(self.k - 1, self.n - self.k + 1, tail), 1.0)
+
+
+@dataclass(frozen=True)
+class Mixture(Measure):
+    """A convex combination of measures.
+
+    Parameters
+    ----------
+    parts : sequence of (share, measure)
+        The shares are positive and sum to one.
+
+    Examples
+    --------
+    Break the ties that 0/1 results cause, by looking at the mean a little as well:
+
+    >>> Mixture([(0.95, CVaR(0.01)), (0.05, Mean())]).value([0.0, 1.0], [0.5, 0.5])
+    0.975
+    """
+
+    parts: tuple[tuple[float, Measure], ...]
+    name = "mixture"
+
+    def __init__(self, parts: Sequence[tuple[float, Measure]]) -> None:
+        checked = tuple((float(share), measure) for share, measure in parts)
+        shares = [share for share, _ in checked]
+        if not checked or not all(np.isfinite(share) and share > 0 for share in shares):
+            raise ProblemError(f"the shares of a mixture must be positive, got {shares}.")
+        if abs(sum(shares) - 1) > SHARE_TOLERANCE:
+            raise ProblemError(f"the shares of a mixture must sum to 1, got {sum(shares):g}.")
+        object.__setattr__(self, "parts", checked)
+
+    def describe(self) -> dict[str, object]:
+        """The mixture and its parts, as JSON writes them."""
+        return {"name": self.name, "parts": [{"share": share, **part.describe()} for share, part in self.parts]}
+
+    def tail_weight(self, tail: FloatArray) -> FloatArray:
+        """The same combination of the parts' tail weights."""
+        return np.minimum(sum((s * part.tail_weight(tail) for s, part in self.parts), np.zeros_like(tail)), 1.0)
+
+    def cvar_mixture(self, probabilities: FloatArray) -> CVaRMixture | None:
+        """The parts' mixtures, together."""
+        mixtures = [(share, part.cvar_mixture(probabilities)) for share, part in self.parts]
+        known = [(share * mix.shares, mix.tail_fractions) for share, mix in mixtures if mix is not None]
+        if len(known) < len(mixtures):
+            return None
+        fractions, group = np.unique(np.concatenate([fractions for _, fractions in known]), return_inverse=True)
+        shares = np.zeros(len(fractions))
+        np.add.at(shares, group, np.concatenate([part for part, _ in known]))
+        return CVaRMixture(shares, fractions)
+
+
+class TailTable(NamedTuple):
+    """A tail weight as polynomials on cells of [0, 1], for code that cannot call Python.
+
+    On cell c, g(u) = Σ_i coefficients[c, i] tⁱ with t = (u - edges[c]) / (edges[c + 1] - edges[c]).
+    """
+
+    edges: FloatArray
+    coefficients: FloatArray
+
+
+TABLE_DEGREE = 6
+TABLE_TOLERANCE = 2e-14  # of g, whose values lie in [0, 1]: about what SciPy's incomplete beta function itself keeps
+TABLE_DEPTH = 50  # a kink is closed in on until its cell is 2^-50 wide
+
+
+def tabulate(tail_weight: Callable[[FloatArray], FloatArray]) -> TailTable:
+    """Tabulate g to rounding accuracy, by halving cells until a polynomial fits each.
+
+    This is what lets compiled loops take any measure and unequal probabilities, where g is needed at sums of
+    probabilities that nobody knows beforehand. Smooth stretches take a few cells, a kink about fifty.
+    """
+    nodes = 0.5 - 0.5 * np.cos(np.pi * np.arange(TABLE_DEGREE + 1) / TABLE_DEGREE)
+    checks = 0.5 - 0.5 * np.cos(np.pi * (np.arange(2 * TABLE_DEGREE) + 0.5) / (2 * TABLE_DEGREE))
+    fit = np.linalg.inv(np.vander(nodes, increasing=True))
+    evaluate = np.vander(checks, TABLE_DEGREE + 1, increasing=True)
+
+    left, width = np.zeros(1), 1.0
+    lefts: list[FloatArray] = []
+    tables: list[FloatArray] = []
+    for depth in range(TABLE_DEPTH + 1):
+        values = tail_weight(left[:, None] + width * nodes)
+        base = values[:, :1]  # fitting the increments keeps rounding errors in proportion to the cell
+        coefficients = (values - base) @ fit.T
+        misses = np.abs(coefficients @ evaluate.T + base - tail_weight(left[:, None] + width * checks)).max(axis=1)
+        good = (misses <= TABLE_TOLERANCE) | (depth == TABLE_DEPTH)
+        coefficients[:, 0] += base[:, 0]
+        lefts.append(left[good])
+        tables.append(coefficients[good])
+        width /= 2
+        left = np.concatenate([left[~good], left[~good] + width])
+        if not len(left):
+            break
+    starts = np.concatenate(lefts)
+    order = np.argsort(starts)
+    return TailTable(np.append(starts[order], 1.0), np.ascontiguousarray(np.concatenate(tables)[order]))

@@ -1,0 +1,393 @@
+"""What is asked: choose test cases and weights whose score stays close to the full test's.
+
+`Problem` checks all data, and `Problem.objective` is the only code in the package that says how good a test is.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rposst_opt.efficient_test import EfficientTest, is_frame
+from rposst_opt.errors import ProblemError
+from rposst_opt.losses import AbsoluteError, FloatArray, Loss
+from rposst_opt.measures import CVaR, Measure
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Kind = TypeVar("Kind")
+ScalarType = TypeVar("ScalarType", bound=np.generic)
+
+ROUNDING_STEPS = 16  # how many roundings in a row, all the same way, a score may suffer
+SUM_TOLERANCE = 1e-6  # by how much a distribution written in decimals may miss a sum of one
+
+
+class Need(StrEnum):
+    """What a problem asks of a backend; the value is the sentence shown to the user."""
+
+    POLYHEDRAL_LOSS = "a loss made of affine pieces"
+    CURVED_LOSS = "a loss with curvature"
+    CVAR_MIXTURE = "a measure that is a finite mixture of CVaRs"
+    ANY_MEASURE = "a measure known only by its tail weights"
+
+
+class Scenarios(NamedTuple):
+    """The (policy, target) pairs that have a positive probability, policy by policy.
+
+    Attributes
+    ----------
+    policies : ndarray of shape (n_scenarios,)
+        The policy of each scenario, ascending.
+    targets : ndarray of shape (n_scenarios,)
+        The full test's score in each scenario (b in the formulas).
+    probabilities : ndarray of shape (n_scenarios,)
+    offsets : ndarray of shape (n_policies + 1,)
+        The scenarios of policy j are ``offsets[j]:offsets[j + 1]``.
+    """
+
+    policies: NDArray[np.int64]
+    targets: FloatArray
+    probabilities: FloatArray
+    offsets: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Problem:
+    r"""Choose `size` test cases and weights so that the small test's score stays close to the full test's.
+
+    .. math::
+
+        \min_{\tau,\,w}\ \rho_\Psi\bigl[\Delta(A_{\tau,j}^\top w,\ A_{\cdot,j}^\top\sigma)\bigr]
+        \quad \text{s.t.}\quad \tau = \tau^0 \cup \tau',\ |\tau'| = m,\ w \in \triangle^{|\tau|}
+
+    Parameters
+    ----------
+    results : array of shape (n_cases, n_policies), or DataFrame
+        Test case results A: a row is a test case, a column a tuning policy. A DataFrame brings its names.
+    size : int
+        How many cases to choose (m), besides the required ones.
+    measure : Measure
+        How scenarios are weighed; the worst 1 % by default, as in the paper.
+    loss : Loss
+        What a wrong score costs; the absolute error by default.
+    targets : array of shape (n_targets, n_cases), optional
+        Target distributions σ, one per row; the uniform one by default.
+    probabilities : array of shape (n_policies, n_targets), optional
+        How likely each (policy, target) pair is (Ψ); all alike by default.
+    required_cases, forbidden_cases : iterable of int or str
+        Cases that every test has (τ⁰) or none may have, by position or by name.
+    case_names, policy_names : sequence of str, optional
+
+    Examples
+    --------
+    Two cases and two policies that they rank in opposite ways; each policy's full score is 1/2:
+
+    >>> problem = Problem(results=[[0.0, 1.0], [1.0, 0.0]], size=1)
+    >>> problem.objective(problem.test(cases=[0], weights=[1.0]))
+    0.5
+    """
+
+    results: FloatArray
+    size: int
+    measure: Measure
+    loss: Loss
+    targets: FloatArray
+    probabilities: FloatArray
+    required_cases: tuple[int, ...]
+    forbidden_cases: tuple[int, ...]
+    case_names: tuple[str, ...]
+    policy_names: tuple[str, ...]
+
+    def __init__(
+        self,
+        *,
+        results: "ArrayLike | pd.DataFrame",
+        size: int,
+        measure: Measure | None = None,
+        loss: Loss | None = None,
+        targets: ArrayLike | None = None,
+        probabilities: ArrayLike | None = None,
+        required_cases: Iterable[int | str] = (),
+        forbidden_cases: Iterable[int | str] = (),
+        case_names: Sequence[str] | None = None,
+        policy_names: Sequence[str] | None = None,
+    ) -> None:
+        set_field = object.__setattr__  # the fields are frozen for everyone else
+        if is_frame(results):
+            case_names = list(results.index) if case_names is None else case_names
+            policy_names = list(results.columns) if policy_names is None else policy_names
+        table = _read_only(_as_numbers("results", results))
+        if table.ndim != 2 or 0 in table.shape:
+            raise ProblemError(f"`results` must be a table of test cases by policies, got shape {table.shape}.")
+        n_cases, n_policies = table.shape
+        set_field(self, "results", table)
+        set_field(self, "measure", _instance_of(Measure, "measure", CVaR(0.01) if measure is None else measure))
+        set_field(self, "loss", _instance_of(Loss, "loss", AbsoluteError() if loss is None else loss))
+        set_field(self, "case_names", _checked_names("case_names", case_names, n_cases))
+        set_field(self, "policy_names", _checked_names("policy_names", policy_names, n_policies))
+        self._check_range()
+
+        set_field(self, "targets", _checked_targets(targets, n_cases))
+        shape = (n_policies, len(self.targets))
+        set_field(self, "probabilities", _checked_probabilities(probabilities, shape))
+
+        required, forbidden = self._positions(required_cases), self._positions(forbidden_cases)
+        for case in required:
+            if case in forbidden:
+                raise ProblemError(f"test case {self.case_names[case]!r} is both required and forbidden.")
+        set_field(self, "required_cases", required)
+        set_field(self, "forbidden_cases", forbidden)
+        set_field(self, "size", self._checked_size(size))
+
+    def _check_range(self) -> None:
+        bad = np.argwhere(~np.isfinite(self.results))
+        if len(bad):
+            case, policy = bad[0]
+            raise ProblemError(
+                f"`results` must be finite, got {self.results[case, policy]} for test case "
+                f"{self.case_names[case]!r} and policy {self.policy_names[policy]!r}."
+            )
+        if not np.isfinite(self.loss_scale):
+            raise ProblemError(
+                f"`results` from {self.results.min():g} to {self.results.max():g} make the {self.loss.name} loss "
+                "overflow: rescale them first."
+            )
+
+    def _positions(self, cases: Iterable[int | str]) -> tuple[int, ...]:
+        if isinstance(cases, str):
+            cases = (cases,)
+        by_name = {name: position for position, name in enumerate(self.case_names)}
+        positions = set()
+        for case in cases:
+            if isinstance(case, str):
+                if case not in by_name:
+                    raise ProblemError(f"unknown test case {case!r}. Known: {_some(self.case_names)}.")
+                positions.add(by_name[case])
+            elif isinstance(case, bool) or not isinstance(case, int | np.integer) or not 0 <= case < self.n_cases:
+                raise ProblemError(
+                    f"unknown test case {case!r}: give a name, or a position from 0 to {self.n_cases - 1}."
+                )
+            else:
+                positions.add(int(case))
+        return tuple(sorted(positions))
+
+    def _checked_size(self, size: int) -> int:
+        if isinstance(size, bool) or not isinstance(size, int | np.integer):
+            raise ProblemError(f"`size` must be a whole number, got {size!r}.")
+        available = len(self.selectable_cases)
+        if not 1 <= size <= available:
+            besides = " that are neither required nor forbidden" if available < self.n_cases else ""
+            raise ProblemError(f"`size` must lie between 1 and the {available} test cases{besides}, got {size}.")
+        return int(size)
+
+    @property
+    def n_cases(self) -> int:
+        """How many test cases there are (n)."""
+        return len(self.results)
+
+    @property
+    def n_policies(self) -> int:
+        """How many tuning policies there are (p)."""
+        return int(self.results.shape[1])
+
+    @property
+    def n_scenarios(self) -> int:
+        """How many (policy, target) pairs have a positive probability (d)."""
+        return len(self.scenarios.targets)
+
+    @property
+    def n_chosen(self) -> int:
+        """How many cases a test has: `size` and the required ones."""
+        return self.size + len(self.required_cases)
+
+    @property
+    def n_tuples(self) -> int:
+        """How many sets of cases there are to choose from."""
+        return math.comb(len(self.selectable_cases), self.size)
+
+    @cached_property
+    def selectable_cases(self) -> tuple[int, ...]:
+        """The cases that are neither required nor forbidden, ascending."""
+        settled = {*self.required_cases, *self.forbidden_cases}
+        return tuple(case for case in range(self.n_cases) if case not in settled)
+
+    @cached_property
+    def loss_scale(self) -> float:
+        """The largest loss that a score between the least and the greatest result can have: the scale of tolerances."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = float(self.results.max() - self.results.min())
+            return float(np.abs(self.loss.pieces.value(np.array([-spread, spread]))).max())
+
+    @cached_property
+    def rounding(self) -> float:
+        """What rounding in float64 can do to an objective, also where all results are alike and their scale is zero."""
+        ulp = np.finfo(np.float64).eps * float(np.abs(self.results).max())
+        widest = float(np.ptp(self.results)) + ulp
+        steepest = float(np.abs(self.loss.pieces.slope(np.array([-widest, widest]))).max())
+        return ROUNDING_STEPS * ulp * steepest
+
+    @cached_property
+    def scenarios(self) -> Scenarios:
+        """The scenarios, in the order of their policies."""
+        policies, targets = np.nonzero(self.probabilities)
+        scores = (self.targets @ self.results).T
+        return Scenarios(
+            policies=_read_only(policies.astype(np.int64)),
+            targets=_read_only(scores[policies, targets]),
+            probabilities=_read_only(self.probabilities[policies, targets]),
+            offsets=_read_only(np.searchsorted(policies, np.arange(self.n_policies + 1)).astype(np.int64)),
+        )
+
+    @cached_property
+    def needs(self) -> frozenset[Need]:
+        """What a backend must handle to solve this problem."""
+        polyhedral = self.loss.pieces.is_polyhedral
+        mixture = self.measure.cvar_mixture(self.scenarios.probabilities) is not None
+        return frozenset(
+            {
+                Need.POLYHEDRAL_LOSS if polyhedral else Need.CURVED_LOSS,
+                Need.CVAR_MIXTURE if mixture else Need.ANY_MEASURE,
+            }
+        )
+
+    def test(self, *, cases: Iterable[int | str], weights: ArrayLike) -> EfficientTest:
+        """Make a test of these cases, by position or name, and their weights."""
+        positions = [self._positions([case])[0] for case in cases]
+        return EfficientTest(
+            cases=positions,
+            weights=weights,
+            case_names=[self.case_names[case] for case in positions],
+            n_cases=self.n_cases,
+        )
+
+    def why_not(self, test: EfficientTest) -> str | None:
+        """Why this test is not an answer to this problem, or None if it is one."""
+        if test.n_cases != self.n_cases:
+            return f"it is made for {test.n_cases} test cases, and the problem has {self.n_cases}"
+        missing = [self.case_names[case] for case in self.required_cases if case not in test.cases]
+        if missing:
+            return f"it lacks the required test case {missing[0]!r}"
+        banned = [self.case_names[case] for case in self.forbidden_cases if case in test.cases]
+        if banned:
+            return f"it has the forbidden test case {banned[0]!r}"
+        if len(test.cases) != self.n_chosen:
+            return f"it has {len(test.cases)} test cases, and the problem asks for {self.n_chosen}"
+        return None
+
+    def scores(self, test: EfficientTest) -> FloatArray:
+        """The small test's score of every tuning policy."""
+        if test.n_cases != self.n_cases:
+            raise ProblemError(f"a test of {test.n_cases} test cases does not fit a problem of {self.n_cases}.")
+        return test.weights @ self.results[list(test.cases)]
+
+    def losses(self, test: EfficientTest) -> FloatArray:
+        """The loss of every scenario."""
+        return self.loss.value(self.scores(test)[self.scenarios.policies], self.scenarios.targets)
+
+    def objective(self, test: EfficientTest) -> float:
+        """How bad this test is: the measure of its losses. The one judge."""
+        return self.measure.value(self.losses(test), self.scenarios.probabilities)
+
+    def subgradient(self, test: EfficientTest) -> FloatArray:
+        """A subgradient of the objective in the weights of all cases.
+
+        Returns
+        -------
+        ndarray of shape (n_cases,)
+            Σ_s α_s δ_s A[x, j_s], with α the antagonist's best response and δ the slopes of the losses.
+        """
+        scenarios = self.scenarios
+        scores = self.scores(test)[scenarios.policies]
+        weights = self.measure.weights(self.loss.value(scores, scenarios.targets), scenarios.probabilities)
+        pull = weights * self.loss.slope(scores, scenarios.targets)
+        return self.results @ np.bincount(scenarios.policies, pull, minlength=self.n_policies)
+
+    def cut(self, test: EfficientTest) -> FloatArray:
+        """One number c_x per case, such that every test with weights w has an objective of at least Σ w_x c_x.
+
+        The objective is convex in the weights, so it lies above its tangent at this test; on the simplex the tangent's
+        constant can be given to every case. Hence no weights on a set of cases can do better than the least c_x in it.
+        """
+        gradient = self.subgradient(test)
+        cut: FloatArray = self.objective(test) + gradient - gradient @ test.full_weights()
+        return cut
+
+
+def _read_only(array: NDArray[ScalarType]) -> NDArray[ScalarType]:
+    array.setflags(write=False)
+    return array
+
+
+def _as_numbers(name: str, values: object) -> FloatArray:
+    try:
+        return np.array(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise ProblemError(f"`{name}` must be a table of numbers: {error}.") from None
+
+
+def _instance_of(kind: type, name: str, value: Kind) -> Kind:
+    if not isinstance(value, kind):
+        raise ProblemError(f"`{name}` must be a {kind.__name__}, for instance one of rposst_opt's, got {value!r}.")
+    return value
+
+
+def _checked_names(name: str, names: Sequence[object] | None, count: int) -> tuple[str, ...]:
+    if names is None:
+        return tuple(str(position) for position in range(count))
+    checked = tuple(str(each) for each in names)
+    if len(checked) != count:
+        raise ProblemError(f"`{name}` must have {count} names, one per {_noun(name)}, got {len(checked)}.")
+    if len(set(checked)) < count:
+        repeated = next(each for each in checked if checked.count(each) > 1)
+        raise ProblemError(f"`{name}` must differ from each other, got {repeated!r} more than once.")
+    return checked
+
+
+def _noun(name: str) -> str:
+    return "test case" if name == "case_names" else "policy"
+
+
+def _some(names: Sequence[str], most: int = 8) -> str:
+    listed = ", ".join(repr(name) for name in names[:most])
+    return listed if len(names) <= most else f"{listed} and {len(names) - most} more"
+
+
+def _checked_targets(targets: ArrayLike | None, n_cases: int) -> FloatArray:
+    if targets is None:
+        return _read_only(np.full((1, n_cases), 1.0 / n_cases))
+    rows = _as_numbers("targets", targets)
+    if rows.ndim != 2 or len(rows) == 0 or rows.shape[1] != n_cases:
+        raise ProblemError(f"`targets` must have one row per target and {n_cases} columns, got shape {rows.shape}.")
+    for number, row in enumerate(rows):
+        _check_distribution(f"row {number} of `targets`", row)
+    return _read_only(rows / rows.sum(axis=1, keepdims=True))
+
+
+def _checked_probabilities(probabilities: ArrayLike | None, shape: tuple[int, int]) -> FloatArray:
+    if probabilities is None:
+        return _read_only(np.full(shape, 1.0 / (shape[0] * shape[1])))
+    table = _as_numbers("probabilities", probabilities)
+    if table.shape != shape:
+        raise ProblemError(
+            f"`probabilities` must have a row per policy and a column per target, {shape[0]} x {shape[1]}, "
+            f"got shape {table.shape}."
+        )
+    _check_distribution("`probabilities`", table)
+    return _read_only(table / table.sum())
+
+
+def _check_distribution(name: str, values: FloatArray) -> None:
+    if not np.isfinite(values).all():
+        raise ProblemError(f"{name} must be finite, got {values[~np.isfinite(values)].flat[0]}.")
+    if (values < 0).any():
+        raise ProblemError(f"{name} must not be negative, got {values.min():g}.")
+    with np.errstate(over="ignore"):
+        total = values.sum()
+    if abs(total - 1) > SUM_TOLERANCE:
+        raise ProblemError(f"{name} must sum to 1, got {total:.9g}.")

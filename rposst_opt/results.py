@@ -1,0 +1,79 @@
+"""What can be read off a result matrix before any problem is stated: its scale, and targets that stress hard cases."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rposst_opt.errors import ProblemError
+from rposst_opt.losses import FloatArray
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The interval of the file's own units that was mapped to [0, 1]."""
+
+    low: float
+    high: float
+
+    def in_file_units(self, error: float) -> float:
+        """A difference between rescaled scores, in the units of the file."""
+        return error * self.high - error * self.low  # high - low may be beyond float64 when this is not
+
+
+def rescale(results: ArrayLike) -> tuple[FloatArray, Scale]:
+    """Map all entries to [0, 1], as the paper's experiments do; a constant matrix becomes all zeros.
+
+    Examples
+    --------
+    >>> rescale([[-2.0, 0.0], [2.0, 1.0]])
+    (array([[0.  , 0.5 ],
+           [1.  , 0.75]]), Scale(low=-2.0, high=2.0))
+    """
+    results = np.asarray(results, dtype=np.float64)
+    low, high = float(results.min()), float(results.max())
+    half_spread = high / 2 - low / 2  # halves, because high - low may be beyond float64 when both are not
+    if half_spread == 0:
+        return np.zeros_like(results), Scale(low, high)
+    return np.clip((results / 2 - low / 2) / half_spread, 0.0, 1.0), Scale(low, high)
+
+
+def softmax_targets(results: ArrayLike, betas: Sequence[float] = (0, 1, 2, 4)) -> FloatArray:
+    """Target distributions that put the more weight on a test case the lower its mean result is (paper, section 4).
+
+    Parameters
+    ----------
+    results : array of shape (n_cases, n_policies)
+    betas : sequence of float
+        How sharply; zero is the uniform distribution.
+
+    Returns
+    -------
+    ndarray of shape (n_betas, n_cases)
+        Row b is proportional to ``exp(-betas[b] * results.mean(axis=1))``.
+
+    Examples
+    --------
+    >>> softmax_targets([[0.0, 0.0], [1.0, 1.0]], betas=(0, 1)).round(3)
+    array([[0.5  , 0.5  ],
+           [0.731, 0.269]])
+    """
+    results = np.asarray(results, dtype=np.float64)
+    if results.ndim != 2 or results.size == 0:
+        raise ProblemError(f"`results` must be a table of test cases by policies, got shape {results.shape}.")
+    sharpness = np.asarray(betas, dtype=np.float64)
+    if sharpness.ndim != 1 or len(sharpness) == 0 or not np.isfinite(sharpness).all():
+        raise ProblemError(f"`betas` must be a list of finite numbers, got {betas}.")
+    mean = (results / results.shape[1]).sum(axis=1)
+    with np.errstate(over="ignore"):
+        above_least = mean - mean.min()
+        if not np.isfinite(above_least).all():
+            raise ProblemError(
+                "`results` must be finite and must not span more than float64 holds: rescale them first."
+            )
+        # The largest exponent is zero whatever the sign of beta, so nothing overflows but towards a weight of zero.
+        below_most = np.where(sharpness[:, None] < 0, above_least - above_least.max(), above_least)
+        unnormalised = np.exp(-sharpness[:, None] * below_most)
+    targets: FloatArray = unnormalised / unnormalised.sum(axis=1, keepdims=True)
+    return targets

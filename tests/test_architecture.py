@@ -1,0 +1,102 @@
+"""Which way imports point: read from the source, so that a bent arrow is told."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted([*ROOT.glob("rposst_opt/**/*.py"), *ROOT.glob("formulations/**/*.py")])
+
+# Each module of ours may import only modules that stand before it.
+ORDER = [
+    "rposst_opt.errors",
+    "rposst_opt.losses",
+    "rposst_opt.measures",
+    "rposst_opt.results",
+    "rposst_opt.efficient_test",
+    "rposst_opt.problem",
+    "rposst_opt.instances",
+    "rposst_opt.bounds",
+    "rposst_opt.solution",
+    "rposst_opt.kernels",
+    "rposst_opt.game",
+    "rposst_opt.backends",
+    "rposst_opt.experiments",
+    "rposst_opt.experiments.domains",
+    "rposst_opt.io",
+    "rposst_opt.cli",
+]
+
+HOMES = {
+    "numba": {"rposst_opt.kernels"},
+    "cvxpy": {"formulations.convex"},
+    "pulp": {"formulations.milp"},
+    "matplotlib": {"rposst_opt.experiments.figures"},
+    "rich": {"rposst_opt.cli"},
+    "typer": {"rposst_opt.cli"},
+}
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            assert node.module is not None
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_name)
+def test_imports_point_backwards_only(path: Path) -> None:
+    module = module_name(path)
+    if module in ("rposst_opt", "formulations"):
+        return
+    ours = {name for name in imports_of(path) if name in ORDER}
+    if module.startswith("formulations"):
+        assert not ours & {"rposst_opt.backends", "rposst_opt.cli", "rposst_opt.io", "rposst_opt.game"}
+        return
+    assert module in ORDER, f"{module} has no place in the order of imports yet"
+    assert all(ORDER.index(name) < ORDER.index(module) for name in ours)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_name)
+def test_nothing_in_the_package_imports_the_formulations(path: Path) -> None:
+    if not module_name(path).startswith("formulations"):
+        assert not any(name.split(".")[0] == "formulations" for name in imports_of(path))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_name)
+def test_heavy_packages_stay_at_home(path: Path) -> None:
+    for package, homes in HOMES.items():
+        if any(name.split(".")[0] == package for name in imports_of(path)):
+            assert module_name(path) in homes, f"{package} is imported by {module_name(path)}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_name)
+def test_only_the_command_line_prints(path: Path) -> None:
+    calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    prints = any(isinstance(call, ast.Name) and call.id == "print" for call in calls)
+    assert not prints or module_name(path) == "rposst_opt.cli"
+
+
+def test_every_public_name_can_be_imported_and_is_documented() -> None:
+    import rposst_opt as ro
+
+    for name in ro.__all__:
+        assert getattr(ro, name) is not None
+    declared = {
+        alias.asname
+        for node in ast.walk(ast.parse((ROOT / "rposst_opt/__init__.py").read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("rposst_opt.")
+        for alias in node.names
+    }
+    assert declared == set(ro.__all__) - {"__version__"}
