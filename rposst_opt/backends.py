@@ -27,8 +27,21 @@ class Entry:
 
     def load(self) -> type[Backend]:
         """Import the backend's class."""
-        kind: type[Backend] = getattr(importlib.import_module(self.module), self.kind)
+        try:
+            module = importlib.import_module(self.module)
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.split(".")[0] in ("rposst_opt", "formulations"):
+                raise  # a bug of ours, not a missing package
+            raise BackendUnavailable(
+                f"backend {self.name!r} needs {error.name}, which is not installed: pip install {error.name}"
+            ) from None
+        kind: type[Backend] = getattr(module, self.kind)
         return kind
+
+    @property
+    def name(self) -> str:
+        """The name under which the table has this entry."""
+        return next((name for name, entry in BACKENDS.items() if entry == self), self.kind)
 
 
 BACKENDS: dict[str, Entry] = {

@@ -6,6 +6,8 @@ Only this module prints. Heavy packages are imported inside the commands, so tha
 names in annotations are for type checkers alone.
 """
 
+import io
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="rposst",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -105,11 +107,14 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def rposst(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
     """Choose a few test cases, with weights, whose score stays close to the full test's for the worst policies."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 @app.command()
@@ -546,29 +551,30 @@ def _plain(value: object) -> Any:
     return Text(text if printable else repr(text)[1:-1])
 
 
-def main() -> None:
+def run() -> int:
     """Run the command line; whatever goes wrong with the input becomes one line and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal may not know every letter of a name
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()
     except RposstError as error:
-        _fail(str(error), 2)
-    except KeyboardInterrupt:
-        _fail("interrupted.", 130)
+        return _complain(str(error))
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has gone; the interpreter would complain about it at exit
-        sys.exit(0)
+        # Whoever read our output has gone. The interpreter would complain about it once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        return _complain(f"the output cannot be written ({error.strerror}).")
     except Exception as error:
         # Typer's own errors about options and arguments; where their class lives differs between its versions.
         if not hasattr(error, "format_message"):
             raise
-        _fail(error.format_message(), 2)
-    sys.exit(code if isinstance(code, int) else 0)
+        return _complain(error.format_message())
+    return code if isinstance(code, int) else 0
 
 
-def _fail(message: str, code: int) -> None:
+def _complain(message: str) -> int:
     print("rposst: " + " ".join(message.split()), file=sys.stderr)
-    sys.exit(code)
-
-
-if __name__ == "__main__":
-    main()
+    return 2

@@ -1,5 +1,6 @@
 """The product: a few test cases with weights, which can score any policy."""
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from rposst_opt.errors import ProblemError
 from rposst_opt.losses import FloatArray
+from rposst_opt.results import as_numbers, is_frame
 
 if TYPE_CHECKING:
     import pandas as pd
-    from typing_extensions import TypeIs
 
 WEIGHT_TOLERANCE = 1e-6  # by how much a solver's weights may miss the simplex before they are refused
 
@@ -49,7 +50,10 @@ class EfficientTest:
     def __init__(
         self, *, cases: Sequence[int], weights: ArrayLike, n_cases: int, case_names: Sequence[str] | None = None
     ) -> None:
-        positions = [int(case) for case in cases]
+        try:
+            positions = [operator.index(case) for case in cases]
+        except TypeError:
+            raise ProblemError(f"the cases of a test must be whole numbers, got {list(cases)}.") from None
         names = [str(case) for case in positions] if case_names is None else [str(name) for name in case_names]
         simplex = _on_the_simplex(weights)
         if not len(positions) == len(simplex) == len(names):
@@ -87,7 +91,9 @@ class EfficientTest:
         rows = self._rows_by_name(new_results) if is_frame(new_results) else self._rows_by_position(new_results)
         if not np.isfinite(rows).all():
             raise ProblemError("`new_results` must be finite for the cases of the test.")
-        return self.weights @ rows
+        # Not a matrix product: that may round equal columns differently, and equal policies must rank alike.
+        scores: FloatArray = (self.weights[:, None] * rows).sum(axis=0)
+        return scores
 
     def _rows_by_name(self, frame: "pd.DataFrame") -> FloatArray:
         names = [str(name) for name in frame.index]
@@ -99,10 +105,10 @@ class EfficientTest:
         repeated = [name for name in self.case_names if names.count(name) > 1]
         if repeated:
             raise ProblemError(f"the results have test case {repeated[0]!r} more than once: keep one row for each.")
-        return np.asarray(frame.iloc[[names.index(name) for name in self.case_names]], dtype=np.float64)
+        return as_numbers("new_results", frame.iloc[[names.index(name) for name in self.case_names]])
 
     def _rows_by_position(self, array: ArrayLike) -> FloatArray:
-        rows = np.asarray(array, dtype=np.float64)
+        rows = as_numbers("new_results", array)
         if rows.ndim == 2 and len(rows) == self.n_cases:
             return rows[list(self.cases)]
         if rows.ndim == 2 and len(rows) == len(self.cases):
@@ -113,16 +119,13 @@ class EfficientTest:
         )
 
 
-def is_frame(table: object) -> "TypeIs[pd.DataFrame]":
-    """Whether this is a DataFrame; pandas itself is not imported for those who have no use for it."""
-    return hasattr(table, "loc")
-
-
 def _on_the_simplex(weights: ArrayLike) -> FloatArray:
-    simplex = np.array(weights, dtype=np.float64)
+    simplex = as_numbers("weights", weights)
     if simplex.ndim != 1 or not np.isfinite(simplex).all():
         raise ProblemError(f"the weights of a test must be a list of finite numbers, got {simplex.tolist()}.")
-    if (simplex < -WEIGHT_TOLERANCE).any() or abs(simplex.sum() - 1) > WEIGHT_TOLERANCE:
+    with np.errstate(over="ignore"):
+        total = simplex.sum()
+    if (simplex < -WEIGHT_TOLERANCE).any() or abs(total - 1) > WEIGHT_TOLERANCE:
         raise ProblemError(f"the weights of a test must be non-negative and sum to 1, got {simplex.tolist()}.")
     simplex = np.maximum(simplex, 0.0)
     simplex /= simplex.sum()

@@ -40,11 +40,14 @@ from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Progress
 
 logger = logging.getLogger("rposst_opt")
 
+MOST = 10**9  # of rounds or threads: beyond it somebody has mistyped
 ROUNDING = 1e-12  # relative to the scale of losses: a bound must exceed the best loss by more than this to prune
 STRETCH_SECONDS = (
     0.05  # how much work a thread takes at a time: little enough to stop soon, enough to hide the overhead
 )
-RELAXATION_WORK = 10**9  # results touched when all cases together are bounded after an early end: about a second
+# After an early end all cases together are bounded, for a second at most: so many results may be touched, a scenario
+# counts for as many as sorting it takes, and more rounds would hardly improve the bound.
+RELAXATION_WORK, SORTING_WORK, RELAXATION_ROUNDS = 5 * 10**8, 100, 1000
 ANNOUNCE_AFTER_SECONDS = 1.0  # loading compiled code takes less, compiling it more
 
 
@@ -78,18 +81,20 @@ class RegretMatching:
     def __post_init__(self) -> None:
         """Refuse a number of rounds or threads below one."""
         for name, number in (("rounds", self.rounds), ("threads", self.threads)):
-            if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
-                raise ProblemError(f"`{name}` must be a whole number from 1 on, got {number!r}.")
+            if number is None:
+                continue
+            if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= MOST:
+                raise ProblemError(f"`{name}` must be a whole number from 1 to {MOST:,}, got {number!r}.")
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Play the game on every tuple, as far as the budget allows."""
         started = time.perf_counter()
         search = _Search(problem, self, budget.gap)
-        with _announced_compilation():
-            search.warm_up()
-        budget.restart_clock()
-        ready = time.perf_counter()
         with budget.listening_for_interrupts():
+            with _announced_compilation():
+                search.warm_up()
+            budget.restart_clock()
+            ready = time.perf_counter()
             limit = search.run(budget)
             lower_bound = search.proved_bound()
         return Candidate(
@@ -202,7 +207,8 @@ class _Search:
 
     def _relaxation_bound(self) -> float:
         everything = np.concatenate([self.required, self.selectable])
-        rounds = max(1, min(self.rounds, RELAXATION_WORK // (len(everything) * self.problem.n_policies)))
+        work = len(everything) * self.problem.n_policies + SORTING_WORK * self.problem.n_scenarios
+        rounds = max(1, min(self.rounds, RELAXATION_ROUNDS, RELAXATION_WORK // work))
         _, bound, _ = kernels.play_tuple(
             everything,
             rounds,

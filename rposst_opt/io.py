@@ -8,6 +8,7 @@ import io
 import json
 import math
 import os
+import re
 import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -25,6 +26,8 @@ from rposst_opt.solution import Solution
 
 TEST_FORMAT = "rposst-test/1"
 SEPARATORS = (",", "\t", ";")
+# What reads as a number and still is none to calculate with: the words, and digits beyond float64.
+NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity|(\d+\.?\d*|\.\d+)(e[+-]?\d+)?)", re.IGNORECASE)
 
 
 def read_results(path: Path, *, only_cases: Collection[str] | None = None) -> pd.DataFrame:
@@ -41,7 +44,9 @@ def read_targets(path: Path, case_names: Sequence[str]) -> pd.DataFrame:
     In the file, the test cases may be the rows or the columns; their names tell which.
     """
     table = _read_table(path, rows="row", columns="column")
-    if set(table.index) != set(case_names) and set(table.columns) == set(case_names):
+    known = set(case_names)
+    if len(known & set(table.columns)) > len(known & set(table.index)):
+        _check_same_names(path, "test case", list(table.columns), case_names)
         return table[list(case_names)]
     _check_same_names(path, "test case", list(table.index), case_names)
     return table.loc[list(case_names)].T
@@ -63,11 +68,11 @@ def read_probabilities(path: Path, policy_names: Sequence[str], target_names: Se
 def _read_table(path: Path, *, rows: str, columns: str, only_rows: Collection[str] | None = None) -> pd.DataFrame:
     cells = _read_cells(path)
     if cells.shape[0] < 2:
-        raise ProblemError(f"{path}: there must be at least one {rows} below the header, got none.")
+        raise ProblemError(f"{_named(path)}: there must be at least one {rows} below the header, got none.")
     if cells.shape[1] < 2:
         raise ProblemError(
-            f"{path}: there must be at least one {columns} beside the names, got none. Columns are separated by a "
-            "comma, a tab or a semicolon."
+            f"{_named(path)}: there must be at least one {columns} beside the names, got none. "
+            "Columns are separated by a comma, a tab or a semicolon."
         )
     header = cells.iloc[0, 1:].tolist()
     body = cells.iloc[1:]
@@ -83,45 +88,59 @@ def _read_cells(path: Path) -> pd.DataFrame:
     """The file as text, cell by cell."""
     text = _read_text(path)
     if not text.strip():
-        raise ProblemError(f"{path}: the file is empty.")
+        raise ProblemError(f"{_named(path)}: the file is empty.")
     if "\0" in text:
-        raise ProblemError(f"{path}: this is not a text file (it holds a zero byte).")
-    header = next(line for line in text.splitlines() if line.strip())
-    separator = max(SEPARATORS, key=header.count)
+        raise ProblemError(f"{_named(path)}: this is not a text file (it holds a zero byte).")
+    separator = max(SEPARATORS, key=_unquoted_header(text).count)
     try:
         return pd.read_csv(
             io.StringIO(text, newline=""), sep=separator, header=None, dtype=str, keep_default_na=False, na_filter=False
         )
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         reason = " ".join(str(error).replace("Error tokenizing data. C error: ", "").split())
-        raise ProblemError(f"{path}: the rows do not have the header's number of columns ({reason}).") from None
+        raise ProblemError(f"{_named(path)}: the rows do not have the header's number of columns ({reason}).") from None
+
+
+def _named(path: Path) -> str:
+    """The path for a message of one line."""
+    return str(path) if str(path).isprintable() else repr(str(path))
+
+
+def _unquoted_header(text: str) -> str:
+    """The first line that is not blank, without what is in quotes: separators there are part of a name."""
+    unquoted = re.sub(r'"(?:[^"]|"")*"', '""', text)
+    return next((line for line in re.split(r"[\r\n]", unquoted) if line.strip()), "")
 
 
 def _read_text(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ProblemError(f"{path}: the file is not UTF-8 text (byte {error.start}): save it as UTF-8.") from None
+        raise ProblemError(
+            f"{_named(path)}: the file is not UTF-8 text (byte {error.start}): save it as UTF-8."
+        ) from None
     except OSError as error:
-        raise ProblemError(f"{path}: cannot be read ({error.strerror}).") from None
+        raise ProblemError(f"{_named(path)}: cannot be read ({error.strerror}).") from None
 
 
 def _check_names(path: Path, kind: str, names: list[str]) -> None:
     for place, name in enumerate(names, start=2):
         if not name.strip():
-            raise ProblemError(f"{path}: every {kind} must have a name, and number {place - 1} has none.")
+            raise ProblemError(f"{_named(path)}: every {kind} must have a name, and number {place - 1} has none.")
     if len(set(names)) < len(names):
         repeated = next(name for name in names if names.count(name) > 1)
-        raise ProblemError(f"{path}: the {kind} {repeated!r} is there more than once: names must differ.")
+        raise ProblemError(f"{_named(path)}: the {kind} {repeated!r} is there more than once: names must differ.")
 
 
 def _check_same_names(path: Path, kind: str, names: Sequence[str], expected: Sequence[str]) -> None:
     missing = [name for name in expected if name not in set(names)]
     surplus = [name for name in names if name not in set(expected)]
     if missing:
-        raise ProblemError(f"{path}: the {kind} {missing[0]!r} is missing ({len(missing)} of {len(expected)} are).")
+        raise ProblemError(
+            f"{_named(path)}: the {kind} {missing[0]!r} is missing ({len(missing)} of {len(expected)} are)."
+        )
     if surplus:
-        raise ProblemError(f"{path}: there is no {kind} {surplus[0]!r} in this problem: remove it.")
+        raise ProblemError(f"{_named(path)}: there is no {kind} {surplus[0]!r} in this problem: remove it.")
 
 
 def _as_numbers(
@@ -134,15 +153,13 @@ def _as_numbers(
     if len(bad):
         row, column = bad[0]
         text = cells.iloc[row, column].strip()
-        where = f"{path}: the cell of {rows} {names[row]!r} and {columns} {header[column]!r}"
+        where = f"{_named(path)}: the cell of {rows} {names[row]!r} and {columns} {header[column]!r}"
         if not text:
             raise ProblemError(f"{where} is empty: every cell needs a number.")
-        try:
-            float(text)
-        except ValueError:
-            hint = " Write decimals with a point." if "," in text else ""
-            raise ProblemError(f"{where} must be a number, got {text!r}.{hint}") from None
-        raise ProblemError(f"{where} must be finite, got {text!r}.")
+        if NOT_FINITE.fullmatch(text):
+            raise ProblemError(f"{where} must be finite, got {text!r}.")
+        hint = " Write decimals with a point." if "," in text else ""
+        raise ProblemError(f"{where} must be a number, got {text!r}.{hint}")
     return numbers
 
 
@@ -177,8 +194,8 @@ def _finite(number: float) -> float | None:
 
 
 def as_json(record: object) -> str:
-    """A record as JSON text that any reader takes."""
-    return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
+    """A record as JSON text that any reader takes and any terminal shows."""
+    return json.dumps(record, indent=2, allow_nan=False)
 
 
 def read_test(path: Path) -> EfficientTest:
@@ -188,43 +205,48 @@ def read_test(path: Path) -> EfficientTest:
     """
     try:
         record = json.loads(_read_text(path))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ProblemError(f"{path}: this is not JSON ({error}).") from None
+    except (ValueError, RecursionError) as error:
+        raise ProblemError(f"{_named(path)}: this is not JSON ({error}).") from None
     if not isinstance(record, dict) or record.get("format") != TEST_FORMAT:
-        raise ProblemError(f'{path}: this is not a test: a JSON object with "format": "{TEST_FORMAT}" is expected.')
+        raise ProblemError(
+            f'{_named(path)}: this is not a test: a JSON object with "format": "{TEST_FORMAT}" is expected.'
+        )
     cases, weights = record.get("cases"), record.get("weights")
     if not isinstance(cases, list) or not all(isinstance(case, str) for case in cases):
-        raise ProblemError(f'{path}: "cases" must be a list of names.')
+        raise ProblemError(f'{_named(path)}: "cases" must be a list of names.')
     if not isinstance(weights, list) or not all(
         isinstance(weight, int | float) and not isinstance(weight, bool) for weight in weights
     ):
-        raise ProblemError(f'{path}: "weights" must be a list of numbers.')
+        raise ProblemError(f'{_named(path)}: "weights" must be a list of numbers.')
     if not cases:
-        raise ProblemError(f"{path}: this test has no cases: its search ended without one.")
+        raise ProblemError(f"{_named(path)}: this test has no cases: its search ended without one.")
     if len(set(cases)) < len(cases):
-        raise ProblemError(f'{path}: "cases" must differ from each other.')
+        raise ProblemError(f'{_named(path)}: "cases" must differ from each other.')
     try:
         return EfficientTest(cases=range(len(cases)), weights=weights, case_names=cases, n_cases=len(cases))
     except ProblemError as error:
-        raise ProblemError(f"{path}: {error}") from None
+        raise ProblemError(f"{_named(path)}: {error}") from None
 
 
 def check_can_write(path: Path) -> None:
     """Find out before a long run whether its outcome can be written, without touching anything."""
     folder = path.parent
-    if not folder.is_dir():
-        raise ProblemError(f"{path}: the folder {str(folder)!r} does not exist: make it first.")
-    if path.is_dir():
-        raise ProblemError(f"{path}: this is a folder: name a file.")
-    if not os.access(folder, os.W_OK):
-        raise ProblemError(f"{path}: the folder {str(folder)!r} cannot be written to.")
+    try:
+        if not folder.is_dir():
+            raise ProblemError(f"{_named(path)}: the folder {str(folder)!r} does not exist: make it first.")
+        if path.exists() and not path.is_file():
+            raise ProblemError(f"{_named(path)}: this is a folder or a device, not a file: name a file.")
+        if not os.access(folder, os.W_OK):
+            raise ProblemError(f"{_named(path)}: the folder {str(folder)!r} cannot be written to.")
+    except OSError as error:
+        raise ProblemError(f"{_named(path)}: cannot be written ({error.strerror}).") from None
 
 
 def write_atomically(path: Path, text: str) -> None:
     """Write a file so that at every moment there is either the old one or the whole new one."""
     check_can_write(path)
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", text=False)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".rposst-")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(text.encode("utf-8"))
@@ -236,7 +258,7 @@ def write_atomically(path: Path, text: str) -> None:
             os.unlink(temporary)
             raise
     except OSError as error:
-        raise ProblemError(f"{path}: cannot be written ({error.strerror}).") from None
+        raise ProblemError(f"{_named(path)}: cannot be written ({error.strerror}).") from None
 
 
 def _usual_permissions(path: Path) -> int:

@@ -121,7 +121,7 @@ def slope_at(error: float, knots: FloatArray, coefficients: FloatArray) -> float
     p = 0
     while p < knots.shape[0] and error > knots[p]:
         p += 1
-    return coefficients[p, 1] + 2.0 * error * coefficients[p, 2]
+    return coefficients[p, 1] + error * (2.0 * coefficients[p, 2])
 
 
 @compiled

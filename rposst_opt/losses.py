@@ -48,12 +48,20 @@ class PiecewiseQuadratic:
     coefficients: FloatArray
 
     def __init__(self, *, knots: ArrayLike, coefficients: ArrayLike) -> None:
-        knots = np.array(knots, dtype=np.float64).reshape(-1)
-        coefficients = np.array(coefficients, dtype=np.float64).reshape(-1, 3)
-        knots.setflags(write=False)
-        coefficients.setflags(write=False)
-        object.__setattr__(self, "knots", knots)
-        object.__setattr__(self, "coefficients", coefficients)
+        for name, values in (("knots", knots), ("coefficients", coefficients)):
+            try:
+                array = np.array(values, dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise ProblemError(f"the {name} of a loss must be numbers: {error}.") from None
+            array = array.reshape(0, 3) if name == "coefficients" and array.size == 0 else array
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        if self.knots.ndim != 1:
+            raise ProblemError(f"the knots of a loss must be a list, got shape {self.knots.shape}.")
+        if self.coefficients.ndim != 2 or self.coefficients.shape[1] != 3:
+            raise ProblemError(
+                f"the coefficients of a loss must be rows of three, got shape {self.coefficients.shape}."
+            )
         self._check_convex()
 
     def _check_convex(self) -> None:
@@ -88,7 +96,7 @@ class PiecewiseQuadratic:
     def slope(self, errors: FloatArray) -> FloatArray:
         """A subgradient at each error: the left slope where two pieces meet."""
         pieces = self._pieces_at(errors)
-        result: FloatArray = pieces[..., 1] + 2.0 * errors * pieces[..., 2]
+        result: FloatArray = pieces[..., 1] + errors * (2.0 * pieces[..., 2])
         return result
 
     @property
@@ -96,20 +104,35 @@ class PiecewiseQuadratic:
         """Whether every piece is affine, so that the function is the maximum of its pieces."""
         return not self.coefficients[:, 2].any()
 
-    def minimum(self) -> float:
-        """The least value that the function takes, or -inf when it has none."""
-        constant, linear, quadratic = self.coefficients.T
-        candidates = list(self.value(self.knots))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            vertices = -linear / (2 * quadratic)
+    def slope_range(self) -> tuple[float, float]:
+        """The least and the greatest slope; a quadratic end has none, hence -inf or inf."""
+        _, linear, quadratic = self.coefficients.T
+        return (
+            -np.inf if quadratic[0] > 0 else float(linear[0]),
+            np.inf if quadratic[-1] > 0 else float(linear[-1]),
+        )
+
+    def conjugate(self, slopes: FloatArray) -> FloatArray:
+        """The supremum over errors e of ``slope * e - value(e)``, for slopes within `slope_range`.
+
+        It is attained at a knot or where a quadratic piece has this slope.
+        """
+        _, linear, quadratic = self.coefficients.T
         left = np.concatenate([[-np.inf], self.knots])
         right = np.concatenate([self.knots, [np.inf]])
-        inside = np.isfinite(vertices) & (left <= vertices) & (vertices <= right)
-        candidates += list(self.value(vertices[inside]))
-        falls_forever = (quadratic[0] == 0 and linear[0] > 0) or (quadratic[-1] == 0 and linear[-1] < 0)
-        if falls_forever:
+        curved = quadratic > 0
+        tangent = np.clip((slopes[:, None] - linear[curved]) / (2 * quadratic[curved]), left[curved], right[curved])
+        corners = self.knots if len(self.knots) or curved.any() else np.zeros(1)
+        candidates = np.concatenate([tangent, np.broadcast_to(corners, (len(slopes), len(corners)))], axis=1)
+        best: FloatArray = (slopes[:, None] * candidates - self.value(candidates)).max(axis=1)
+        return best
+
+    def minimum(self) -> float:
+        """The least value that the function takes, or -inf when it has none."""
+        steepest_fall, steepest_rise = self.slope_range()
+        if steepest_fall > 0 or steepest_rise < 0:
             return -np.inf
-        return float(min(candidates, default=constant[0]))
+        return 0.0 - float(self.conjugate(np.zeros(1))[0])
 
 
 class Loss(ABC):
@@ -138,12 +161,14 @@ class Loss(ABC):
     @property
     def label(self) -> str:
         """The loss as it is written on the command line and in files: ``huber:0.05``."""
-        return self.name if self.parameter is None else f"{self.name}:{self.parameter:g}"
+        return self.name if self.parameter is None else f"{self.name}:{float(self.parameter)!r}"
 
 
 def _must_be_positive(name: str, value: float) -> None:
     if not (np.isfinite(value) and value > 0):
         raise ProblemError(f"`{name}` must be positive and finite, got {value:g}.")
+    if not np.isfinite(float(value) * float(value)):
+        raise ProblemError(f"`{name}` must have a finite square, got {value:g}.")
 
 
 @dataclass(frozen=True)
@@ -184,7 +209,7 @@ class HuberError(Loss):
     @property
     def pieces(self) -> PiecewiseQuadratic:
         """A quadratic piece between two affine ones."""
-        bend, constant = self.threshold, -0.5 * self.threshold**2
+        bend, constant = self.threshold, -0.5 * self.threshold * self.threshold
         return PiecewiseQuadratic(
             knots=[-bend, bend], coefficients=[[constant, -bend, 0], [0, 0, 0.5], [constant, bend, 0]]
         )

@@ -24,6 +24,7 @@ from rposst_opt.errors import ProblemError
 from rposst_opt.losses import FloatArray
 
 EQUAL_PROBABILITY_TOLERANCE = 1e-12  # relative: 1/d written in decimals still counts as equally likely
+MOST_DRAWN = 10**9  # scenarios in k-of-N; the incomplete beta function loses its accuracy far beyond
 SHARE_TOLERANCE = 1e-9  # by how much the shares of a mixture may miss a sum of one
 
 
@@ -142,6 +143,7 @@ class CVaR(Measure):
         """Refuse a tail fraction outside [0, 1]."""
         if not 0 <= self.tail_fraction <= 1:
             raise ProblemError(f"`tail_fraction` must lie in [0, 1], got {self.tail_fraction:g}.")
+        object.__setattr__(self, "tail_fraction", float(self.tail_fraction))
 
     def tail_weight(self, tail: FloatArray) -> FloatArray:
         """G(u) = min(u / tail_fraction, 1)."""
@@ -196,6 +198,8 @@ class KOfN(Measure):
         for name, number in (("k", self.k), ("n", self.n)):
             if isinstance(number, bool) or not isinstance(number, int | np.integer):
                 raise ProblemError(f"`{name}` must be a whole number, got {number!r}.")
+            if number > MOST_DRAWN:
+                raise ProblemError(f"`{name}` must be at most {MOST_DRAWN:,}: beyond it k-of-N is CVaR(k / n).")
         if not 1 <= self.k <= self.n:
             raise ProblemError(f"`k` must lie between 1 and `n`, got k = {self.k} and n = {self.n}.")
         object.__setattr__(self, "k", int(self.k))
@@ -235,11 +239,15 @@ class Mixture(Measure):
     def __init__(self, parts: Sequence[tuple[float, Measure]]) -> None:
         checked = tuple((float(share), measure) for share, measure in parts)
         shares = [share for share, _ in checked]
+        for _, measure in checked:
+            if not isinstance(measure, Measure):
+                raise ProblemError(f"the parts of a mixture must be measures, got {measure!r}.")
         if not checked or not all(np.isfinite(share) and share > 0 for share in shares):
             raise ProblemError(f"the shares of a mixture must be positive, got {shares}.")
         if abs(sum(shares) - 1) > SHARE_TOLERANCE:
             raise ProblemError(f"the shares of a mixture must sum to 1, got {sum(shares):g}.")
-        object.__setattr__(self, "parts", checked)
+        total = sum(shares)
+        object.__setattr__(self, "parts", tuple((share / total, measure) for share, measure in checked))
 
     def describe(self) -> dict[str, object]:
         """The mixture and its parts, as JSON writes them."""
@@ -264,7 +272,7 @@ class Mixture(Measure):
 class TailTable(NamedTuple):
     """A tail weight as polynomials on cells of [0, 1], for code that cannot call Python.
 
-    On cell c, g(u) = Σ_i coefficients[c, i] tⁱ with t = (u - edges[c]) / (edges[c + 1] - edges[c]).
+    On cell c, for u > 0, g(u) = Σ_i coefficients[c, i] tⁱ with t = (u - edges[c]) / (edges[c + 1] - edges[c]).
     """
 
     edges: FloatArray
@@ -282,6 +290,11 @@ def tabulate(tail_weight: Callable[[FloatArray], FloatArray]) -> TailTable:
     This is what lets compiled loops take any measure and unequal probabilities, where g is needed at sums of
     probabilities that nobody knows beforehand. Smooth stretches take a few cells, a kink about fifty.
     """
+
+    def just_above(tail: FloatArray) -> FloatArray:
+        """G, but for its value at zero: the worst case jumps there, and nobody asks for the weight of nothing."""
+        return tail_weight(np.maximum(tail, np.finfo(np.float64).tiny))
+
     nodes = 0.5 - 0.5 * np.cos(np.pi * np.arange(TABLE_DEGREE + 1) / TABLE_DEGREE)
     checks = 0.5 - 0.5 * np.cos(np.pi * (np.arange(2 * TABLE_DEGREE) + 0.5) / (2 * TABLE_DEGREE))
     fit = np.linalg.inv(np.vander(nodes, increasing=True))
@@ -291,10 +304,10 @@ def tabulate(tail_weight: Callable[[FloatArray], FloatArray]) -> TailTable:
     lefts: list[FloatArray] = []
     tables: list[FloatArray] = []
     for depth in range(TABLE_DEPTH + 1):
-        values = tail_weight(left[:, None] + width * nodes)
+        values = just_above(left[:, None] + width * nodes)
         base = values[:, :1]  # fitting the increments keeps rounding errors in proportion to the cell
         coefficients = (values - base) @ fit.T
-        misses = np.abs(coefficients @ evaluate.T + base - tail_weight(left[:, None] + width * checks)).max(axis=1)
+        misses = np.abs(coefficients @ evaluate.T + base - just_above(left[:, None] + width * checks)).max(axis=1)
         good = (misses <= TABLE_TOLERANCE) | (depth == TABLE_DEPTH)
         coefficients[:, 0] += base[:, 0]
         lefts.append(left[good])

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rposst_opt.efficient_test import EfficientTest, is_frame
+from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.losses import AbsoluteError, FloatArray, Loss
 from rposst_opt.measures import CVaR, Measure
+from rposst_opt.results import as_numbers, finite_table, is_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,9 +123,7 @@ class Problem:
         if is_frame(results):
             case_names = list(results.index) if case_names is None else case_names
             policy_names = list(results.columns) if policy_names is None else policy_names
-        table = _read_only(_as_numbers("results", results))
-        if table.ndim != 2 or 0 in table.shape:
-            raise ProblemError(f"`results` must be a table of test cases by policies, got shape {table.shape}.")
+        table = _read_only(finite_table(results, case_names, policy_names))
         n_cases, n_policies = table.shape
         set_field(self, "results", table)
         set_field(self, "measure", _instance_of(Measure, "measure", CVaR(0.01) if measure is None else measure))
@@ -146,14 +145,7 @@ class Problem:
         set_field(self, "size", self._checked_size(size))
 
     def _check_range(self) -> None:
-        bad = np.argwhere(~np.isfinite(self.results))
-        if len(bad):
-            case, policy = bad[0]
-            raise ProblemError(
-                f"`results` must be finite, got {self.results[case, policy]} for test case "
-                f"{self.case_names[case]!r} and policy {self.policy_names[policy]!r}."
-            )
-        if not np.isfinite(self.loss_scale):
+        if not (np.isfinite(self.loss_scale) and np.isfinite(self.rounding)):
             raise ProblemError(
                 f"`results` from {self.results.min():g} to {self.results.max():g} make the {self.loss.name} loss "
                 "overflow: rescale them first."
@@ -227,10 +219,14 @@ class Problem:
     @cached_property
     def rounding(self) -> float:
         """What rounding in float64 can do to an objective, also where all results are alike and their scale is zero."""
-        ulp = np.finfo(np.float64).eps * float(np.abs(self.results).max())
-        widest = float(np.ptp(self.results)) + ulp
-        steepest = float(np.abs(self.loss.pieces.slope(np.array([-widest, widest]))).max())
-        return ROUNDING_STEPS * ulp * steepest
+        with np.errstate(over="ignore", invalid="ignore"):
+            largest = float(np.abs(self.results).max())
+            ulp = np.finfo(np.float64).eps * largest
+            widest = float(np.ptp(self.results)) + ulp
+            if not np.isfinite(largest + ROUNDING_STEPS * ulp):
+                return np.inf
+            steepest = float(np.abs(self.loss.pieces.slope(np.array([-widest, widest]))).max())
+            return ROUNDING_STEPS * ulp * steepest
 
     @cached_property
     def scenarios(self) -> Scenarios:
@@ -315,20 +311,13 @@ class Problem:
         constant can be given to every case. Hence no weights on a set of cases can do better than the least c_x in it.
         """
         gradient = self.subgradient(test)
-        cut: FloatArray = self.objective(test) + gradient - gradient @ test.full_weights()
+        cut: FloatArray = self.objective(test) + (gradient - gradient @ test.full_weights())
         return cut
 
 
 def _read_only(array: NDArray[ScalarType]) -> NDArray[ScalarType]:
     array.setflags(write=False)
     return array
-
-
-def _as_numbers(name: str, values: object) -> FloatArray:
-    try:
-        return np.array(values, dtype=np.float64, order="C")
-    except (TypeError, ValueError) as error:
-        raise ProblemError(f"`{name}` must be a table of numbers: {error}.") from None
 
 
 def _instance_of(kind: type, name: str, value: Kind) -> Kind:
@@ -361,7 +350,7 @@ def _some(names: Sequence[str], most: int = 8) -> str:
 def _checked_targets(targets: ArrayLike | None, n_cases: int) -> FloatArray:
     if targets is None:
         return _read_only(np.full((1, n_cases), 1.0 / n_cases))
-    rows = _as_numbers("targets", targets)
+    rows = as_numbers("targets", targets)
     if rows.ndim != 2 or len(rows) == 0 or rows.shape[1] != n_cases:
         raise ProblemError(f"`targets` must have one row per target and {n_cases} columns, got shape {rows.shape}.")
     for number, row in enumerate(rows):
@@ -372,7 +361,7 @@ def _checked_targets(targets: ArrayLike | None, n_cases: int) -> FloatArray:
 def _checked_probabilities(probabilities: ArrayLike | None, shape: tuple[int, int]) -> FloatArray:
     if probabilities is None:
         return _read_only(np.full(shape, 1.0 / (shape[0] * shape[1])))
-    table = _as_numbers("probabilities", probabilities)
+    table = as_numbers("probabilities", probabilities)
     if table.shape != shape:
         raise ProblemError(
             f"`probabilities` must have a row per policy and a column per target, {shape[0]} x {shape[1]}, "

@@ -2,12 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rposst_opt.errors import ProblemError
 from rposst_opt.losses import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from typing_extensions import TypeIs
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,43 @@ class Scale:
         return error * self.high - error * self.low  # high - low may be beyond float64 when this is not
 
 
+def is_frame(table: object) -> "TypeIs[pd.DataFrame]":
+    """Whether this is a DataFrame; pandas itself is not imported for those who have no use for it."""
+    return hasattr(table, "loc") and hasattr(table, "columns")
+
+
+def finite_table(
+    results: "ArrayLike | pd.DataFrame",
+    case_names: Sequence[object] | None = None,
+    policy_names: Sequence[object] | None = None,
+) -> FloatArray:
+    """A copy of the results as numbers, or an error that says where one is missing."""
+    if is_frame(results):
+        case_names = list(results.index) if case_names is None else case_names
+        policy_names = list(results.columns) if policy_names is None else policy_names
+    table = as_numbers("results", results)
+    if table.ndim != 2 or table.size == 0:
+        raise ProblemError(f"`results` must be a table of test cases by policies, got shape {table.shape}.")
+    bad = np.argwhere(~np.isfinite(table))
+    if len(bad):
+        case, policy = bad[0].tolist()
+        case_name = str(case if case_names is None else case_names[case])
+        policy_name = str(policy if policy_names is None else policy_names[policy])
+        raise ProblemError(
+            f"`results` must be finite, got {table[case, policy]} for test case {case_name!r} and "
+            f"policy {policy_name!r}."
+        )
+    return table
+
+
+def as_numbers(name: str, values: object) -> FloatArray:
+    """A copy of the values as a contiguous array of floats, or an error with the argument's name."""
+    try:
+        return np.array(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ProblemError(f"`{name}` must be a table of numbers: {error}.") from None
+
+
 def rescale(results: ArrayLike) -> tuple[FloatArray, Scale]:
     """Map all entries to [0, 1], as the paper's experiments do; a constant matrix becomes all zeros.
 
@@ -31,7 +73,7 @@ def rescale(results: ArrayLike) -> tuple[FloatArray, Scale]:
     (array([[0.  , 0.5 ],
            [1.  , 0.75]]), Scale(low=-2.0, high=2.0))
     """
-    results = np.asarray(results, dtype=np.float64)
+    results = finite_table(results)
     low, high = float(results.min()), float(results.max())
     half_spread = high / 2 - low / 2  # halves, because high - low may be beyond float64 when both are not
     if half_spread == 0:
@@ -59,9 +101,7 @@ def softmax_targets(results: ArrayLike, betas: Sequence[float] = (0, 1, 2, 4)) -
     array([[0.5  , 0.5  ],
            [0.731, 0.269]])
     """
-    results = np.asarray(results, dtype=np.float64)
-    if results.ndim != 2 or results.size == 0:
-        raise ProblemError(f"`results` must be a table of test cases by policies, got shape {results.shape}.")
+    results = finite_table(results)
     sharpness = np.asarray(betas, dtype=np.float64)
     if sharpness.ndim != 1 or len(sharpness) == 0 or not np.isfinite(sharpness).all():
         raise ProblemError(f"`betas` must be a list of finite numbers, got {betas}.")
@@ -69,9 +109,7 @@ def softmax_targets(results: ArrayLike, betas: Sequence[float] = (0, 1, 2, 4)) -
     with np.errstate(over="ignore"):
         above_least = mean - mean.min()
         if not np.isfinite(above_least).all():
-            raise ProblemError(
-                "`results` must be finite and must not span more than float64 holds: rescale them first."
-            )
+            raise ProblemError("`results` must not span more than float64 holds: rescale them first.")
         # The largest exponent is zero whatever the sign of beta, so nothing overflows but towards a weight of zero.
         below_most = np.where(sharpness[:, None] < 0, above_least - above_least.max(), above_least)
         unnormalised = np.exp(-sharpness[:, None] * below_most)

@@ -26,6 +26,7 @@ ORDER = [
     "rposst_opt.experiments.domains",
     "rposst_opt.io",
     "rposst_opt.cli",
+    "rposst_opt.__main__",
 ]
 
 HOMES = {
