@@ -29,7 +29,7 @@ bench: $(VENV)/installed  ## time the reference method
 test-lowest:  ## run the tests with the lowest versions of all dependencies
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip uv
-	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable .
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[solvers]'
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis pytest pytest-benchmark
 	.venv-lowest/bin/pytest
 
@@ -38,7 +38,7 @@ $(VENV)/installed: pyproject.toml Makefile
 		{ echo "rposst-opt needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[solvers]' --group dev
 	@touch $@
 
 clean:  ## remove the environments and caches

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from rposst_opt.agreement import Agreement as Agreement
+    from rposst_opt.agreement import Verdict as Verdict
+    from rposst_opt.agreement import agree as agree
     from rposst_opt.backends import BACKENDS as BACKENDS
     from rposst_opt.backends import solve as solve
     from rposst_opt.bounds import regret_matching_gap as regret_matching_gap
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
 # Where each public name lives. Names are imported when they are first used, so that the command line can print its help
 # without waiting for NumPy.
 _HOMES = {
+    "agreement": ("Agreement", "Verdict", "agree"),
     "backends": ("BACKENDS", "solve"),
     "bounds": ("regret_matching_gap",),
     "efficient_test": ("EfficientTest",),

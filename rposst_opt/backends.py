@@ -8,24 +8,25 @@ troubles nobody who does not use it.
 import importlib
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from importlib.util import find_spec
 from typing import Any
 
 from rposst_opt.errors import BackendFailure, BackendNotFound, BackendUnavailable, ProblemError, Unsupported
 from rposst_opt.problem import Problem
-from rposst_opt.solution import Backend, Budget, Candidate, Capabilities, Progress, Solution, Status
+from rposst_opt.solution import Backend, Budget, Candidate, Capabilities, Limit, Progress, Solution, Status
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a backend is to be found: a module and the name of a class in it."""
+    """Where a backend is to be found: a module, the name of a class in it, and options that are settled."""
 
     module: str
     kind: str
+    settled: Mapping[str, Any] = field(default_factory=dict)
 
-    def load(self) -> type[Backend]:
+    def load(self) -> Callable[..., Backend]:
         """Import the backend's class."""
         try:
             module = importlib.import_module(self.module)
@@ -35,8 +36,17 @@ class Entry:
             raise BackendUnavailable(
                 f"backend {self.name!r} needs {error.name}, which is not installed: pip install {error.name}"
             ) from None
-        kind: type[Backend] = getattr(module, self.kind)
+        kind: Callable[..., Backend] = getattr(module, self.kind)
         return kind
+
+    def make(self, **options: Any) -> Backend:
+        """Make the backend with these options."""
+        return self.load()(**self.settled, **options)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the backend handles and what its answers are worth."""
+        return self.make().capabilities
 
     @property
     def name(self) -> str:
@@ -44,8 +54,18 @@ class Entry:
         return next((name for name, entry in BACKENDS.items() if entry == self), self.kind)
 
 
+def _by_solver(prefix: str, module: str, kind: str, solvers: Iterable[str]) -> dict[str, Entry]:
+    return {f"{prefix}-{solver.lower()}": Entry(module, kind, {"solver": solver}) for solver in solvers}
+
+
+CONVEX_SOLVERS = ("CLARABEL", "HIGHS", "SCS", "SCIPY", "OSQP", "ECOS", "PIQP", "SCIP", "GUROBI", "MOSEK")
+
 BACKENDS: dict[str, Entry] = {
     "regret-matching": Entry("rposst_opt.game", "RegretMatching"),
+    "scipy-milp": Entry("formulations.direct", "DirectMilp"),
+    **_by_solver("pulp", "formulations.milp", "MilpSelection", ("CBC", "HIGHS", "SCIP", "GUROBI")),
+    **_by_solver("cvxpy", "formulations.convex", "ConvexEnumeration", CONVEX_SOLVERS),
+    **_by_solver("cvxpy-mip", "formulations.convex", "ConvexSelection", ("SCIP", "GUROBI", "MOSEK")),
 }
 
 AUTO = "auto"
@@ -66,26 +86,34 @@ def entry_of(name: str) -> Entry:
 def choose_backend(problem: Problem) -> str:
     """The backend that `auto` stands for: the first in the table that handles the problem and is installed."""
     for name, entry in BACKENDS.items():
-        capabilities = entry.load().capabilities
-        if capabilities.why_not(problem) is None and not missing_packages(capabilities):
+        if entry.capabilities.why_not(problem) is None and not missing_packages(entry.capabilities):
             return name
     raise Unsupported("no installed backend handles this problem.")
 
 
-def make_backend(name: str, options: dict[str, Any]) -> Backend:
+def make_backend(name: str, options: Mapping[str, Any]) -> Backend:
     """Make a backend with these options; a wrong option is an error that names the right ones."""
-    kind = entry_of(name).load()
-    missing = missing_packages(kind.capabilities)
-    if missing:
-        extra = f"rposst-opt[{kind.capabilities.extra}]" if kind.capabilities.extra else " ".join(missing)
-        raise BackendUnavailable(
-            f"backend {name!r} needs {', '.join(missing)}, which is not installed: pip install {extra}"
-        )
+    entry = entry_of(name)
+    kind = entry.load()
     known: list[str] = [option.name for option in fields(kind)] if is_dataclass(kind) else []
+    known = [option for option in known if option not in entry.settled]
     unknown = [option for option in options if option not in known]
     if unknown:
         raise ProblemError(f"backend {name!r} has no option `{unknown[0]}`. It has: {', '.join(known) or 'none'}.")
-    return kind(**options)
+    backend = entry.make(**options)
+    hint = how_to_install(backend.capabilities)
+    if hint is not None:
+        missing = ", ".join(missing_packages(backend.capabilities))
+        raise BackendUnavailable(f"backend {name!r} needs {missing}, which is not installed: {hint}")
+    return backend
+
+
+def how_to_install(capabilities: Capabilities) -> str | None:
+    """The command that installs what a backend lacks, or None if it lacks nothing."""
+    missing = missing_packages(capabilities)
+    if not missing:
+        return None
+    return "pip install " + (f"rposst-opt[{capabilities.extra}]" if capabilities.extra else " ".join(missing))
 
 
 def solve(
@@ -134,21 +162,25 @@ def solve(
         name = _name_of(backend)
     reason = backend.capabilities.why_not(problem)
     if reason is not None:
-        able = [other for other, entry in BACKENDS.items() if entry.load().capabilities.why_not(problem) is None]
+        able = [other for other, entry in BACKENDS.items() if entry.capabilities.why_not(problem) is None]
         raise Unsupported(
             f"backend {name!r} cannot solve this problem: {reason} ({problem.loss!r}, {problem.measure!r}). "
             f"Backends that can: {', '.join(able) or 'none'}."
         )
     started = time.perf_counter()
     budget = Budget(time_limit_seconds=time_limit_seconds, gap=gap, progress=progress)
-    candidate = backend.solve(problem, budget)
+    try:
+        candidate = backend.solve(problem, budget)
+    except KeyboardInterrupt:  # a solver that cannot be stopped half-way: what it had is lost
+        candidate = Candidate(test=None, lower_bound=-math.inf, limit=Limit.INTERRUPT)
     return judge(problem, candidate, name, backend.capabilities.tolerance, time.perf_counter() - started)
 
 
 def _name_of(backend: Backend) -> str:
     kind = type(backend)
     for name, entry in BACKENDS.items():
-        if (entry.module, entry.kind) == (kind.__module__, kind.__name__):
+        same_settings = all(getattr(backend, option, None) == value for option, value in entry.settled.items())
+        if (entry.module, entry.kind) == (kind.__module__, kind.__name__) and same_settings:
             return name
     return kind.__name__
 
@@ -165,7 +197,7 @@ def judge(problem: Problem, candidate: Candidate, backend: str, tolerance: float
         if reason is not None:
             raise BackendFailure(f"backend {backend!r} returned a test that is no answer: {reason}.")
         objective = problem.objective(candidate.test)
-        allowance = tolerance * problem.loss_scale + problem.rounding
+        allowance = tolerance * problem.unit + problem.rounding
         if lower_bound > objective + allowance:
             raise BackendFailure(
                 f"backend {backend!r} claims that no test is below {lower_bound!r}, and its own is at {objective!r}."

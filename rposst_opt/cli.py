@@ -299,7 +299,7 @@ def backends(
     rows: list[dict[str, Any]] = []
     entry_words = {}
     for name, entry in BACKENDS.items():
-        capabilities = entry.load().capabilities
+        capabilities = entry.capabilities
         entry_words[name] = _handles_words(capabilities)
         missing = missing_packages(capabilities)
         reason = None if problem is None else capabilities.why_not(problem)

@@ -210,10 +210,10 @@ class KOfN(Measure):
         from scipy.special import betainc, betaincc  # SciPy is slow to import, and most problems have no need of it
 
         tail = np.asarray(tail, dtype=np.float64)
-        beyond = betainc(self.k, self.n - self.k + 1, tail)
-        if self.k == 1:
-            return np.asarray(beyond)
-        return np.minimum(beyond + (self.n / self.k) * tail * betaincc(self.k - 1, self.n - self.k + 1, tail), 1.0)
+        weight: FloatArray = betainc(self.k, self.n - self.k + 1, tail)
+        if self.k > 1:
+            weight = weight + (self.n / self.k) * tail * betaincc(self.k - 1, self.n - self.k + 1, tail)
+        return np.minimum(weight, 1.0)
 
 
 @dataclass(frozen=True)

@@ -211,10 +211,15 @@ class Problem:
 
     @cached_property
     def loss_scale(self) -> float:
-        """The largest loss that a score between the least and the greatest result can have: the scale of tolerances."""
+        """The largest loss that a score between the least and the greatest result can have."""
         with np.errstate(over="ignore", invalid="ignore"):
             spread = float(self.results.max() - self.results.min())
             return float(np.abs(self.loss.pieces.value(np.array([-spread, spread]))).max())
+
+    @property
+    def unit(self) -> float:
+        """The scale of tolerances: `loss_scale`, or 1 where every loss is zero and there is none."""
+        return self.loss_scale or 1.0
 
     @cached_property
     def rounding(self) -> float:

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import FrameType
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from rposst_opt.efficient_test import EfficientTest
+from rposst_opt.losses import FloatArray
 from rposst_opt.problem import Need, Problem
 
 
@@ -63,6 +64,10 @@ class Candidate:
         The best test found, if any.
     lower_bound : float
         No test for the problem has a lower objective than this; -inf when nothing is proved.
+    claimed_objective : float or None
+        What the solver itself says that its test is worth. It is never reported as the objective, only held against it.
+    claimed_losses : ndarray of shape (n_scenarios,) or None
+        The solver's own losses; those of scenarios without weight may be anything.
     limit : Limit or None
         What ended the run early, if anything did.
     stats : Stats
@@ -70,6 +75,8 @@ class Candidate:
 
     test: EfficientTest | None
     lower_bound: float
+    claimed_objective: float | None = None
+    claimed_losses: FloatArray | None = None
     limit: Limit | None = None
     stats: Stats = field(default_factory=Stats)
 
@@ -122,7 +129,7 @@ class Capabilities:
     proves : str
         What its lower bound is, in a few words.
     tolerance : float
-        The gap, relative to `Problem.loss_scale`, up to which its answers count as optimal.
+        The gap, relative to `Problem.unit`, up to which its answers count as optimal.
     requires : tuple of str
         Import names of the packages it needs, probed without importing.
     extra : str or None
@@ -167,7 +174,7 @@ class Budget:
         self.gap = gap
         self._progress = progress
         self._interrupted = threading.Event()
-        self._started = time.monotonic()
+        self._made = self._started = time.monotonic()
 
     def reached(self) -> Limit | None:
         """Which limit the run has reached by now, if any."""
@@ -176,6 +183,10 @@ class Budget:
         if self.time_limit_seconds is not None and time.monotonic() - self._started >= self.time_limit_seconds:
             return Limit.TIME
         return None
+
+    def elapsed_seconds(self) -> float:
+        """How long the run takes by now, whatever is left out of the time limit."""
+        return time.monotonic() - self._made
 
     def restart_clock(self) -> None:
         """Leave out of the time limit what has passed until now, such as a first compilation."""
@@ -210,7 +221,9 @@ class Budget:
 class Backend(Protocol):
     """A way to solve problems: what it can do, and doing it. Its options are its fields."""
 
-    capabilities: ClassVar[Capabilities]
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it handles and what its answers are worth."""
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Look for a good test within the budget; prove a lower bound if possible."""

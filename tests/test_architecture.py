@@ -22,6 +22,7 @@ ORDER = [
     "rposst_opt.kernels",
     "rposst_opt.game",
     "rposst_opt.backends",
+    "rposst_opt.agreement",
     "rposst_opt.experiments",
     "rposst_opt.experiments.domains",
     "rposst_opt.io",

@@ -1,20 +1,33 @@
 import pytest
 
 import rposst_opt as ro
+from rposst_opt.backends import how_to_install
 from rposst_opt.instances import INSTANCES
+
+COMMERCIAL = {"gurobi", "mosek"}
+
+
+@pytest.mark.parametrize("backend", list(ro.BACKENDS))
+def test_every_free_backend_is_installed_here(backend: str) -> None:
+    capabilities = ro.BACKENDS[backend].capabilities
+    assert how_to_install(capabilities) is None or capabilities.extra in COMMERCIAL
 
 
 @pytest.mark.parametrize("backend", list(ro.BACKENDS))
 @pytest.mark.parametrize("name", list(INSTANCES))
 def test_every_backend_finds_the_value_derived_by_hand(name: str, backend: str) -> None:
     problem, expected = INSTANCES[name]().problem, INSTANCES[name]().objective
-    capabilities = ro.BACKENDS[backend].load().capabilities
+    capabilities = ro.BACKENDS[backend].capabilities
+    if how_to_install(capabilities) is not None:
+        with pytest.raises(ro.BackendUnavailable, match=f"pip install rposst-opt.{capabilities.extra}"):
+            ro.solve(problem, backend)
+        return
     if capabilities.why_not(problem) is not None:
         with pytest.raises(ro.Unsupported, match="cannot solve this problem"):
             ro.solve(problem, backend)
         return
     solution = ro.solve(problem, backend)
-    slack = capabilities.tolerance * problem.loss_scale + problem.rounding
+    slack = capabilities.tolerance * problem.unit + problem.rounding
     allowed = slack if capabilities.finds_optimum else ro.regret_matching_gap(problem, 500) + slack
     assert expected - slack <= solution.objective <= expected + allowed
     assert solution.lower_bound <= expected + slack

@@ -1,0 +1,64 @@
+r"""A lower bound that anyone can check, from whatever multipliers a solver returns.
+
+Take weights α on scenarios that the measure allows, and any slopes δ. The conjugate
+:math:`\Delta^*(\delta) = \sup_e \delta e - \Delta(e)` gives :math:`\Delta(e) \ge \delta e - \Delta^*(\delta)`, so for
+all w
+
+.. math::
+
+    \rho(w) \ge \sum_s \alpha_s \Delta(a_s^\top w - b_s)
+            \ge \sum_x w_x c_x, \qquad
+    c_x = \sum_s \alpha_s \bigl[\delta_s (A_{x j_s} - b_s) - \Delta^*(\delta_s)\bigr]
+
+and the least c_x over a set of cases bounds that set's optimum from below. At an optimal pair of solutions it is equal
+to it. The multipliers need not be optimal, nor even feasible: α is first moved into the set that the measure allows,
+and δ into the domain of Δ*. So a solver that stops early, or errs, yields a poor bound and never a false one.
+"""
+
+import numpy as np
+
+from formulations.epigraph import Epigraph
+from rposst_opt.losses import FloatArray
+
+
+def allowed_tail_weights(epigraph: Epigraph, multipliers: FloatArray) -> FloatArray:
+    """Scenario weights that the measure allows, near the multipliers of ``u_is >= l_s - v_i``.
+
+    Part i of the mixture allows weights between 0 and λ_i Ψ_s / η_i that sum to λ_i.
+
+    Parameters
+    ----------
+    multipliers : ndarray of shape (n_parts, n_scenarios)
+    """
+    total = np.zeros(len(epigraph.targets))
+    for share, fraction, part in zip(epigraph.shares, epigraph.tail_fractions, multipliers, strict=True):
+        most = np.full(len(total), share) if fraction == 0 else share * epigraph.probabilities / fraction
+        weights = np.clip(part, 0.0, most)
+        missing = share - weights.sum()
+        if missing > 0:
+            room = most - weights
+            weights += room * min(1.0, missing / room.sum()) if room.sum() > 0 else 0.0
+        else:
+            weights *= share / weights.sum()
+        total += weights
+    return total
+
+
+def dual_cut(epigraph: Epigraph, tail_weights: FloatArray, pulls: FloatArray) -> FloatArray:
+    """The numbers c_x, one per test case, in the epigraph's units.
+
+    Parameters
+    ----------
+    tail_weights : ndarray of shape (n_scenarios,)
+        α, allowed by the measure.
+    pulls : ndarray of shape (n_scenarios,)
+        α_s δ_s: by how much the optimum would change with scenario s's target, up to sign.
+    """
+    counted = tail_weights > 0
+    alpha = tail_weights[counted]
+    slopes = np.clip(pulls[counted] / alpha, *epigraph.pieces.slope_range())
+    levels = alpha * (slopes * epigraph.targets[counted] + epigraph.pieces.conjugate(slopes))
+    policies = epigraph.policies[counted]
+    pull_of_policy = np.bincount(policies, alpha * slopes, minlength=epigraph.results.shape[1])
+    cut: FloatArray = epigraph.results @ pull_of_policy - levels.sum()
+    return cut

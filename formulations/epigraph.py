@@ -1,0 +1,83 @@
+r"""The problem as plain arrays, ready for any modelling language; no solver here.
+
+Every program of this package is an epigraph of the same shape. With weights w on the simplex, losses ℓ, and the measure
+as a mixture of CVaRs with shares λ and tail fractions η (`Measure.cvar_mixture`):
+
+.. math::
+
+    \min\ \sum_i \lambda_i \Bigl(v_i + \tfrac1{\eta_i} \sum_s \Psi_s u_{is}\Bigr)
+    \quad\text{s.t.}\quad
+    & \text{score}_j = \sum_x A_{xj} w_x \\
+    & \ell_s \ge c_{p0} + c_{p1}\,(\text{score}_{j_s} - b_s) \quad\text{for every affine piece } p \\
+    & u_{is} \ge \ell_s - v_i,\quad u_{is} \ge 0
+
+*Why it equals the problem.* CVaR(η) of losses is the least value of v + (1/η) Σ Ψ_s max(ℓ_s - v, 0) over v (Rockafellar
+and Uryasev, 2000); a mixture adds up; and since everything grows with ℓ, no ℓ_s is left above its largest piece at an
+optimum. A tail fraction of 0 is the largest loss, so its term is v_i alone with v_i ≥ ℓ_s; a tail fraction of 1 is the
+mean, so its term is Σ Ψ_s ℓ_s.
+
+*Units.* Solvers have absolute tolerances, so results are mapped to [0, 1] and losses divided by their largest possible
+value: the program's value times `unit` is the objective. Weights are on the simplex, so shifting results shifts scores
+and targets alike.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rposst_opt.errors import Unsupported
+from rposst_opt.losses import FloatArray, PiecewiseQuadratic
+from rposst_opt.problem import Problem
+
+
+class Epigraph(NamedTuple):
+    """A problem in a solver's units.
+
+    Attributes
+    ----------
+    results : ndarray of shape (n_cases, n_policies)
+        In [0, 1].
+    policies : ndarray of shape (n_scenarios,)
+        The policy of each scenario.
+    targets, probabilities : ndarray of shape (n_scenarios,)
+    pieces : PiecewiseQuadratic
+        The loss of an error in these units.
+    shares, tail_fractions : ndarray of shape (n_parts,)
+        The measure as a mixture of CVaRs.
+    unit : float
+        What one unit of the program's value is worth in the problem's.
+    """
+
+    results: FloatArray
+    policies: NDArray[np.int64]
+    targets: FloatArray
+    probabilities: FloatArray
+    pieces: PiecewiseQuadratic
+    shares: FloatArray
+    tail_fractions: FloatArray
+    unit: float
+
+
+def make_epigraph(problem: Problem) -> Epigraph:
+    """Lay a problem out for modelling languages."""
+    mixture = problem.measure.cvar_mixture(problem.scenarios.probabilities)
+    if mixture is None:
+        raise Unsupported(f"{problem.measure!r} is no finite mixture of CVaRs with these probabilities.")
+    low = float(problem.results.min())
+    spread = float(np.ptp(problem.results)) or 1.0
+    unit = problem.unit
+    pieces = problem.loss.pieces
+    return Epigraph(
+        results=(problem.results - low) / spread,
+        policies=problem.scenarios.policies,
+        targets=(problem.scenarios.targets - low) / spread,
+        probabilities=problem.scenarios.probabilities,
+        pieces=PiecewiseQuadratic(
+            knots=pieces.knots / spread,
+            coefficients=pieces.coefficients * np.array([1.0, spread, spread**2]) / unit,
+        ),
+        shares=mixture.shares,
+        tail_fractions=mixture.tail_fractions,
+        unit=unit,
+    )

@@ -1,0 +1,205 @@
+r"""Test cases and weights together, as one mixed-integer linear program in PuLP.
+
+Variables    y_x ∈ {0, 1} (case x is chosen), w_x ≥ 0 (its weight), score_j, ℓ_s, v_i, u_is
+Constraints  Σ w = 1;  w_x ≤ y_x and Σ y = m over the cases that may be chosen; the required ones have w_x ≤ 1 alone
+             score_j = Σ_x A[x, j] w_x;  ℓ_s ≥ c_p0 + c_p1 (score_{j_s} - b_s) for every piece p
+             u_is ≥ ℓ_s - v_i, u_is ≥ 0
+Objective    minimise Σ_i λ_i (v_i + Σ_s Ψ_s u_is / η_i)
+
+*Why it equals the problem.* The y of a feasible point are the indicator of a tuple, and w lives on it and on the
+required cases; the rest is the epigraph (`formulations.epigraph`) of that tuple's objective. The link w_x ≤ y_x is a
+big-M constraint with M = 1, which is as tight as can be, since weights on the simplex are at most 1. Forbidden cases
+have no variables at all.
+
+*What is believed.* PuLP's status 1 also covers a mere incumbent at a time limit, so `sol_status` decides. A bound is
+the solver's own where it shows one (HiGHS, SCIP, Gurobi); CBC shows none, so its bound is the optimal value if it
+claims optimality, and -inf otherwise. A relative gap of zero is asked for, where solvers would stop at 1e-4.
+"""
+
+import importlib
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# PuLP 3.3 loads HiGHS with its symbols open to all, and a solver that is loaded later may be bound to HiGHS's copies of
+# the routines that both contain: OSQP then crashes. Solvers that are loaded earlier keep their own.
+for _solver in ("osqp", "scs", "ecos", "piqp", "clarabel", "pyscipopt", "scipy.optimize"):
+    if find_spec(_solver) is not None:
+        importlib.import_module(_solver)
+
+import pulp  # noqa: E402
+
+from formulations.epigraph import Epigraph, make_epigraph  # noqa: E402
+from rposst_opt.problem import Need, Problem  # noqa: E402
+from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Stats  # noqa: E402
+
+PROVED_OPTIMAL, INCUMBENT_ONLY = 1, 2  # PuLP's sol_status
+
+
+@dataclass(frozen=True)
+class MilpSolver:
+    """What has to be known about a solver that PuLP calls."""
+
+    package: str  # its import name
+    make: Callable[[float | None], Any]  # from a time limit in seconds
+    bound: Callable[[Any], float]  # from the solver's own model, after solving
+    tolerance: float = 1e-6  # what its answers are good for, relative to the scale of the losses
+    extra: str | None = None  # the extra of this distribution that installs it
+
+
+def _cbc(time_limit: float | None) -> Any:
+    with warnings.catch_warnings():
+        # PuLP 4 will leave CBC out; until then it comes along, and its users are told to install it apart.
+        warnings.simplefilter("ignore")
+        return pulp.PULP_CBC_CMD(msg=False, timeLimit=time_limit, gapRel=0, gapAbs=0)
+
+
+def _highs(time_limit: float | None) -> Any:
+    tight = {
+        "primal_feasibility_tolerance": 1e-9,
+        "dual_feasibility_tolerance": 1e-9,
+        "mip_feasibility_tolerance": 1e-9,
+    }
+    return pulp.HiGHS(msg=False, timeLimit=time_limit, gapRel=0, gapAbs=0, **tight)
+
+
+def _scip(time_limit: float | None) -> Any:
+    return pulp.SCIP_PY(msg=False, timeLimit=time_limit, gapRel=0)
+
+
+def _gurobi(time_limit: float | None) -> Any:
+    return pulp.GUROBI(msg=False, timeLimit=time_limit, gapRel=0, MIPGapAbs=0, FeasibilityTol=1e-9, IntFeasTol=1e-9)
+
+
+SOLVERS: dict[str, MilpSolver] = {
+    "CBC": MilpSolver("pulp", _cbc, lambda model: float("-inf")),
+    "HIGHS": MilpSolver("highspy", _highs, lambda model: float(model.getInfo().mip_dual_bound)),
+    "SCIP": MilpSolver("pyscipopt", _scip, lambda model: float(model.getDualbound()), extra="solvers"),
+    "GUROBI": MilpSolver("gurobipy", _gurobi, lambda model: float(model.ObjBound), extra="gurobi"),
+}
+
+
+@dataclass(frozen=True)
+class SelectionProgram:
+    """The program and those of its variables that make a test."""
+
+    model: Any  # pulp.LpProblem
+    chosen: dict[int, Any]  # y of every case that may be chosen
+    weights: dict[int, Any]  # w of every case that may have a weight
+    losses: list[Any]
+    epigraph: Epigraph
+
+
+def selection_program(problem: Problem) -> SelectionProgram:
+    """State the whole selection."""
+    epigraph = make_epigraph(problem)
+    model = pulp.LpProblem("rposst", pulp.LpMinimize)
+    cases = sorted(problem.selectable_cases + problem.required_cases)
+    chosen = {x: model.add_variable(f"y_{x}", cat="Binary") for x in problem.selectable_cases}
+    weights = {x: model.add_variable(f"w_{x}", 0, 1) for x in cases}
+    n_policies, d = epigraph.results.shape[1], len(epigraph.targets)
+    scores = [model.add_variable(f"score_{j}") for j in range(n_policies)]
+    losses = [model.add_variable(f"loss_{s}") for s in range(d)]
+
+    objective = []
+    model += pulp.lpSum([]), "objective"
+    model += pulp.lpSum(weights.values()) == 1, "weights_sum_to_one"
+    model += pulp.lpSum(chosen.values()) == problem.size, "size"
+    for x in problem.selectable_cases:
+        model += weights[x] <= chosen[x], f"weight_only_if_chosen_{x}"
+    for j in range(n_policies):
+        score = pulp.lpSum(epigraph.results[x, j] * weights[x] for x in cases)
+        model += scores[j] == score, f"score_of_{j}"
+    for s in range(d):
+        error = scores[epigraph.policies[s]] - epigraph.targets[s]
+        for p, (c0, c1, _) in enumerate(epigraph.pieces.coefficients):
+            model += losses[s] >= c0 + c1 * error, f"loss_{s}_piece_{p}"
+    for i, (share, fraction) in enumerate(zip(epigraph.shares, epigraph.tail_fractions, strict=True)):
+        if fraction == 1:
+            objective += [share * epigraph.probabilities[s] * losses[s] for s in range(d)]
+            continue
+        level = model.add_variable(f"level_{i}")
+        objective.append(share * level)
+        for s in range(d):
+            excess: Any = 0
+            if fraction > 0:
+                excess = model.add_variable(f"excess_{i}_{s}", 0)
+                objective.append(share * epigraph.probabilities[s] / fraction * excess)
+            model += level + excess >= losses[s], f"tail_{i}_{s}"
+    model.setObjective(pulp.lpSum(objective))
+    return SelectionProgram(model, chosen, weights, losses, epigraph)
+
+
+def write_model(problem: Problem, path: Path) -> None:
+    """Write the program as a file that any solver reads: ``.mps``, or ``.lp`` for people.
+
+    Variable y_3 says whether the case at position 3 is chosen, w_3 is its weight. The objective is in the units of
+    `formulations.epigraph`.
+    """
+    model = selection_program(problem).model
+    if path.suffix == ".lp":
+        model.writeLP(str(path))
+    else:
+        model.writeMPS(str(path))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MilpSelection:
+    """Solve the whole selection as one mixed-integer program.
+
+    Parameters
+    ----------
+    solver : str
+        A name from `SOLVERS`.
+    """
+
+    solver: str = "HIGHS"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the program states and this solver solves."""
+        solver = SOLVERS[self.solver]
+        return Capabilities(
+            method=f"one mixed-integer program in PuLP, by {self.solver}",
+            handles=frozenset({Need.POLYHEDRAL_LOSS, Need.CVAR_MIXTURE}),
+            finds_optimum=True,
+            proves="the optimum, by the solver's own branch and bound",
+            tolerance=solver.tolerance,
+            requires=("pulp", solver.package),
+            extra=solver.extra,
+        )
+
+    def solve(self, problem: Problem, budget: Budget) -> Candidate:
+        """State the program and have it solved."""
+        solver = SOLVERS[self.solver]
+        started = time.perf_counter()
+        program = selection_program(problem)
+        built = time.perf_counter()
+        program.model.solve(solver.make(budget.time_limit_seconds))
+        stats = Stats(build_seconds=built - started, solve_seconds=time.perf_counter() - built)
+        proved = program.model.sol_status == PROVED_OPTIMAL
+        limit = None if proved else Limit.TIME
+        unit = program.epigraph.unit
+        bound = solver.bound(program.model.solverModel) * unit
+        if program.model.sol_status not in (PROVED_OPTIMAL, INCUMBENT_ONLY):
+            return Candidate(test=None, lower_bound=bound, limit=limit, stats=stats)
+        claimed = float(pulp.value(program.model.objective)) * unit
+        if proved and self.solver == "CBC":
+            bound = claimed
+        cases = [x for x, y in program.chosen.items() if y.value() > 0.5] + list(problem.required_cases)
+        weights = [max(program.weights[x].value(), 0.0) for x in cases]
+        total = sum(weights)
+        return Candidate(
+            test=problem.test(cases=cases, weights=[weight / total for weight in weights]),
+            lower_bound=max(bound, problem.loss.pieces.minimum()),
+            claimed_objective=claimed,
+            claimed_losses=np.array([loss.value() for loss in program.losses]) * unit,
+            limit=limit,
+            stats=stats,
+        )

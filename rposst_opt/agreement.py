@@ -1,0 +1,335 @@
+"""Do independent solvers agree, and if not, who is wrong and by which evidence?
+
+Every capable backend is run on the same problem, and every test that comes back is scored by `Problem`: such an
+objective is a fact, whoever found the test. A backend is named as disagreeing when
+
+1. its answer is none: it raises, does not answer in time, or returns a test that does not fit the problem;
+2. its own value of its test, or its own losses in the tail, differ from the judge's;
+3. its lower bound is above an objective that somebody reached: a fact refutes the bound;
+4. it claims to find the optimum, was not stopped early, and somebody found a better test;
+5. it is a method with a rate, and misses the best objective by more than the rate allows.
+
+Differences are judged by each backend's own stated tolerance, relative to the scale of the losses. Different cases with
+the same objective are ties, and agree. Backends that are not installed or cannot state the problem are listed with the
+reason, never left out.
+"""
+
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from importlib import metadata
+from itertools import combinations
+
+import numpy as np
+
+from rposst_opt.backends import BACKENDS, entry_of, how_to_install, judge
+from rposst_opt.bounds import regret_matching_gap
+from rposst_opt.errors import BackendFailure, ProblemError, RposstError
+from rposst_opt.problem import Problem
+from rposst_opt.solution import Backend, Budget, Candidate, Capabilities, Solution
+
+TIME_LIMIT_SECONDS = 60.0  # for one backend on one problem
+PATIENCE_SECONDS = 30.0  # how long beyond its limit a backend is waited for: a first compilation takes part of it
+
+
+class Verdict(StrEnum):
+    """What is to be said of a backend's answer."""
+
+    AGREES = "agrees"
+    TIES = "ties"  # the same objective with other cases
+    DISAGREES = "disagrees"
+    FAILED = "failed"  # no valid answer
+    DECLINED = "declined"  # the backend cannot state the problem
+    UNAVAILABLE = "unavailable"  # a package is missing
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One backend's answer and what is to be said of it.
+
+    Attributes
+    ----------
+    backend : str
+    verdict : Verdict
+    reason : str
+        Why, with the numbers and the evidence; empty when there is nothing to explain.
+    solution : Solution or None
+    candidate : Candidate or None
+        What the backend itself handed back.
+    version : str
+        Of the solver's package.
+    """
+
+    backend: str
+    verdict: Verdict
+    reason: str = ""
+    solution: Solution | None = None
+    candidate: Candidate | None = None
+    version: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """What all backends say of one problem.
+
+    Attributes
+    ----------
+    problem : Problem
+    findings : tuple of Finding
+        One per backend, in the order of the table.
+    by_tuple : tuple of (cases, Agreement)
+        The same for every single tuple, when asked for.
+    """
+
+    problem: Problem
+    findings: tuple[Finding, ...]
+    by_tuple: tuple[tuple[tuple[int, ...], "Agreement"], ...] = field(default=(), repr=False)
+
+    @property
+    def dissenters(self) -> tuple[Finding, ...]:
+        """Those who disagree or failed, tuple by tuple included."""
+        own = [finding for finding in self.findings if finding.verdict in (Verdict.DISAGREES, Verdict.FAILED)]
+        return (*own, *(finding for _, agreement in self.by_tuple for finding in agreement.dissenters))
+
+    @property
+    def agreed(self) -> bool:
+        """Whether nobody dissents and somebody answered."""
+        answered = any(finding.solution is not None for finding in self.findings)
+        return answered and not self.dissenters
+
+    @property
+    def best(self) -> Finding | None:
+        """Who has the test with the least objective; the first in the table among equals."""
+        answered = [finding for finding in self.findings if finding.solution is not None]
+        return min(answered, key=lambda finding: _objective(finding), default=None)
+
+
+def agree(
+    problem: Problem,
+    backends: Sequence[str] | None = None,
+    *,
+    time_limit_seconds: float = TIME_LIMIT_SECONDS,
+    patience_seconds: float = PATIENCE_SECONDS,
+    by_tuple: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> Agreement:
+    """Run every backend on a problem and say who agrees.
+
+    Parameters
+    ----------
+    problem : Problem
+    backends : sequence of str, optional
+        Names from `BACKENDS`; all of them by default.
+    time_limit_seconds : float
+        For each backend.
+    patience_seconds : float
+        How long beyond its limit a backend is waited for before it counts as hanging.
+    by_tuple : bool
+        Compare the optimum of every single tuple as well.
+    progress : callable, optional
+        Called with the name of each backend before it runs.
+
+    Examples
+    --------
+    >>> import rposst_opt as ro
+    >>> problem = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0], [0.4, 0.4]], size=1)
+    >>> report = ro.agree(problem, backends=["regret-matching", "scipy-milp"])
+    >>> report.agreed, [finding.verdict.value for finding in report.findings]
+    (True, ['agrees', 'agrees'])
+    """
+    names = list(BACKENDS) if backends is None else list(backends)
+    if not names:
+        raise ProblemError("`backends` must name at least one backend.")
+    for name in names:
+        entry_of(name)
+    findings = []
+    for name in names:
+        if progress is not None:
+            progress(name)
+        findings.append(_run(problem, name, time_limit_seconds, patience_seconds))
+    return Agreement(
+        problem=problem,
+        findings=tuple(_weigh_evidence(problem, findings)),
+        by_tuple=tuple(
+            (cases, agree(alone, names, time_limit_seconds=time_limit_seconds, patience_seconds=patience_seconds))
+            for cases, alone in (_tuples_alone(problem) if by_tuple else ())
+        ),
+    )
+
+
+def _tuples_alone(problem: Problem) -> Iterator[tuple[tuple[int, ...], Problem]]:
+    """Each tuple as a problem in which nothing else can be chosen."""
+    for chosen in combinations(problem.selectable_cases, problem.size):
+        others = [case for case in problem.selectable_cases if case not in chosen]
+        yield (
+            tuple(sorted((*chosen, *problem.required_cases))),
+            replace(problem, forbidden_cases=(*problem.forbidden_cases, *others)),
+        )
+
+
+def _run(problem: Problem, name: str, time_limit_seconds: float, patience_seconds: float) -> Finding:
+    """One backend's answer, scored by the judge; nothing is concluded from it yet."""
+    try:
+        backend = BACKENDS[name].make()
+    except RposstError as error:
+        return Finding(backend=name, verdict=Verdict.UNAVAILABLE, reason=str(error))
+    capabilities = backend.capabilities
+    version = _version_of(capabilities)
+    hint = how_to_install(capabilities)
+    if hint is not None:
+        return Finding(backend=name, verdict=Verdict.UNAVAILABLE, reason=hint)
+    reason = capabilities.why_not(problem)
+    if reason is not None:
+        return Finding(backend=name, verdict=Verdict.DECLINED, reason=reason, version=version)
+    watch = _Watch(problem, backend, time_limit_seconds)
+    watch.start()
+    watch.join(time_limit_seconds + patience_seconds)
+    if watch.is_alive():
+        reason = f"it did not answer within {time_limit_seconds + patience_seconds:g} s, its limit and some patience"
+        return Finding(backend=name, verdict=Verdict.FAILED, reason=reason, version=version)
+    if watch.error is not None:
+        reason = f"it raised {type(watch.error).__name__}: {watch.error}"
+        return Finding(backend=name, verdict=Verdict.FAILED, reason=reason, version=version)
+    candidate = watch.candidate
+    if candidate is None:
+        return Finding(backend=name, verdict=Verdict.FAILED, reason="it returned nothing", version=version)
+    try:
+        # The bound is left out here: whether it is true is a question of evidence, below.
+        solution = judge(problem, replace(candidate, lower_bound=-math.inf), name, 0.0, watch.seconds)
+    except BackendFailure as error:
+        return Finding(backend=name, verdict=Verdict.FAILED, reason=str(error), version=version, candidate=candidate)
+    if solution.test is None:
+        stopped = "nothing" if solution.limit is None else solution.limit.value
+        reason = f"it found no test before {stopped} ended its run"
+        return Finding(backend=name, verdict=Verdict.FAILED, reason=reason, version=version, candidate=candidate)
+    return Finding(backend=name, verdict=Verdict.AGREES, solution=solution, candidate=candidate, version=version)
+
+
+class _Watch(threading.Thread):
+    """Runs a backend apart, so that one that hangs can be left behind."""
+
+    def __init__(self, problem: Problem, backend: Backend, time_limit_seconds: float) -> None:
+        super().__init__(daemon=True)
+        self.problem, self.backend = problem, backend
+        self.time_limit_seconds = time_limit_seconds
+        self.candidate: Candidate | None = None
+        self.error: BaseException | None = None
+        self.seconds = 0.0
+
+    def run(self) -> None:
+        """Solve; whatever is raised is evidence, and kept."""
+        budget = Budget(time_limit_seconds=self.time_limit_seconds)
+        started = budget.elapsed_seconds()
+        try:
+            self.candidate = self.backend.solve(self.problem, budget)
+        except BaseException as error:
+            self.error = error
+        self.seconds = budget.elapsed_seconds() - started
+
+
+def _version_of(capabilities: Capabilities) -> str:
+    """The version of the package that does the solving, the last one required."""
+    if not capabilities.requires:
+        return ""
+    try:
+        return f"{capabilities.requires[-1]} {metadata.version(capabilities.requires[-1])}"
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _objective(finding: Finding) -> float:
+    return math.inf if finding.solution is None else finding.solution.objective
+
+
+def _weigh_evidence(problem: Problem, findings: Sequence[Finding]) -> list[Finding]:
+    """Hold every answer against the facts: the objectives of the tests that were found."""
+    answered = [finding for finding in findings if finding.solution is not None]
+    if not answered:
+        return list(findings)
+    best = min(answered, key=_objective)
+    return [_held_against(problem, finding, best) if finding in answered else finding for finding in findings]
+
+
+def _held_against(problem: Problem, finding: Finding, best: Finding) -> Finding:
+    candidate, solution = finding.candidate, finding.solution
+    assert candidate is not None and solution is not None and best.solution is not None
+    capabilities = BACKENDS[finding.backend].capabilities
+    allowance = capabilities.tolerance * problem.unit + problem.rounding
+    objection = (
+        _false_claim(problem, candidate, solution, allowance)
+        or _refuted_bound(candidate, best, allowance)
+        or _missed_optimum(problem, finding, capabilities, best, allowance)
+    )
+    bound = min(candidate.lower_bound, solution.objective)
+    if objection is not None:
+        return replace(finding, verdict=Verdict.DISAGREES, reason=objection)
+    judged = judge(
+        problem, replace(candidate, lower_bound=bound), finding.backend, capabilities.tolerance, solution.seconds
+    )
+    notes = [] if solution.limit is None else [f"stopped early by {solution.limit.value}"]
+    assert solution.test is not None and best.solution.test is not None
+    same_value = solution.objective - best.solution.objective <= allowance
+    if solution.test.cases != best.solution.test.cases and same_value:
+        notes.append(f"as good as {best.backend}'s cases {list(best.solution.test.case_names)}")
+        return replace(finding, solution=judged, verdict=Verdict.TIES, reason="; ".join(notes))
+    return replace(finding, solution=judged, verdict=Verdict.AGREES, reason="; ".join(notes))
+
+
+def _false_claim(problem: Problem, candidate: Candidate, solution: Solution, allowance: float) -> str | None:
+    """Rule 2: what the backend says of its own test."""
+    assert solution.test is not None
+    claimed = candidate.claimed_objective
+    if claimed is not None and not abs(claimed - solution.objective) <= allowance:
+        return (
+            f"it says that its test is worth {claimed:.9g}, and the judge says {solution.objective:.9g}: "
+            f"off by {abs(claimed - solution.objective):.3g}, with {allowance:.3g} allowed"
+        )
+    if candidate.claimed_losses is not None:
+        losses = problem.losses(solution.test)
+        weights = problem.measure.weights(losses, problem.scenarios.probabilities)
+        # A loss enters the objective with its weight, so it may miss by as much more as it counts less.
+        misses = weights * np.abs(candidate.claimed_losses - losses)
+        worst = int(np.argmax(np.nan_to_num(misses, nan=np.inf)))
+        if not misses[worst] <= allowance:
+            policy = problem.policy_names[problem.scenarios.policies[worst]]
+            return (
+                f"in the tail, it says that scenario {worst} (policy {policy!r}) loses "
+                f"{candidate.claimed_losses[worst]:.9g}, and the judge says {losses[worst]:.9g}"
+            )
+    return None
+
+
+def _refuted_bound(candidate: Candidate, best: Finding, allowance: float) -> str | None:
+    """Rule 3: a bound above what was reached."""
+    bound, reached = candidate.lower_bound, _objective(best)
+    if math.isnan(bound):
+        return "its lower bound is NaN"
+    if bound > reached + allowance:
+        return (
+            f"its lower bound {bound:.9g} is refuted by {best.backend}'s test at {reached:.9g}: "
+            f"off by {bound - reached:.3g}, with {allowance:.3g} allowed"
+        )
+    return None
+
+
+def _missed_optimum(
+    problem: Problem, finding: Finding, capabilities: Capabilities, best: Finding, allowance: float
+) -> str | None:
+    """Rules 4 and 5: a better test exists than the method may miss."""
+    assert finding.solution is not None and finding.candidate is not None
+    if finding.candidate.limit is not None:
+        return None
+    missed = finding.solution.objective - _objective(best)
+    if not capabilities.finds_optimum:
+        rounds = getattr(BACKENDS[finding.backend].make(), "rounds", None)
+        if rounds is None:
+            return None
+        allowance += regret_matching_gap(problem, rounds)
+    if missed > allowance:
+        return (
+            f"its test is at {finding.solution.objective:.9g}, and {best.backend} found one at "
+            f"{_objective(best):.9g}: off by {missed:.3g}, with {allowance:.3g} allowed"
+        )
+    return None
