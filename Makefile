@@ -23,8 +23,9 @@ typecheck: $(VENV)/installed  ## check types
 pytest: $(VENV)/installed  ## run the tests
 	$(BIN)/pytest
 
-bench: $(VENV)/installed  ## time the reference method
+bench: $(VENV)/installed  ## time the reference method and the convex programs
 	$(BIN)/python -m benchmarks.regret_matching
+	$(BIN)/python -m benchmarks.formulations
 
 test-lowest:  ## run the tests with the lowest versions of all dependencies
 	$(PYTHON) -m venv .venv-lowest

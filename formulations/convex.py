@@ -63,9 +63,9 @@ SOLVERS: dict[str, ConvexSolver] = {
         options={
             "rho": 1.0,
             "adaptive_rho": False,
-            "eps_abs": 1e-8,
-            "eps_rel": 1e-8,
-            "max_iter": 200_000,
+            "eps_abs": 1e-7,
+            "eps_rel": 1e-7,
+            "max_iter": 50_000,
             "polishing": True,
         },
     ),

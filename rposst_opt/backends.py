@@ -28,6 +28,11 @@ class Entry:
 
     def load(self) -> Callable[..., Backend]:
         """Import the backend's class."""
+        kind: Callable[..., Backend] = self.module_attribute(self.kind)
+        return kind
+
+    def module_attribute(self, name: str) -> Any:
+        """Import something from the backend's module."""
         try:
             module = importlib.import_module(self.module)
         except ModuleNotFoundError as error:
@@ -36,8 +41,7 @@ class Entry:
             raise BackendUnavailable(
                 f"backend {self.name!r} needs {error.name}, which is not installed: pip install {error.name}"
             ) from None
-        kind: Callable[..., Backend] = getattr(module, self.kind)
-        return kind
+        return getattr(module, name)
 
     def make(self, **options: Any) -> Backend:
         """Make the backend with these options."""

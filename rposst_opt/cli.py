@@ -1,4 +1,4 @@
-"""The command line: ``rposst demo | solve | score | backends``.
+"""The command line: ``rposst demo | solve | score | agree | export | backends``.
 
 Results go to standard output, progress and messages to standard error. Exit codes: 0 done, 1 no test, 2 bad input.
 
@@ -11,19 +11,22 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import MISSING, dataclass, fields, replace
 from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
 import rposst_opt
-from rposst_opt.errors import RposstError
+from rposst_opt.errors import ProblemError, RposstError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rposst_opt.agreement import Agreement
     from rposst_opt.measures import Measure
     from rposst_opt.problem import Problem
     from rposst_opt.results import Scale
@@ -97,6 +100,62 @@ Forbid = Annotated[
 ]
 Rescale = Annotated[bool, typer.Option(help="Map all results to [0, 1] first, as the paper does.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+TimeLimit = Annotated[float | None, typer.Option(metavar="SECONDS", help="Stop then, with the best test so far.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemOptions:
+    """What states a problem on the command line; the fields are the options that several commands share."""
+
+    results: Results
+    size: Size
+    tail_fraction: TailFraction = None
+    k: KWorst = None
+    n: NDrawn = None
+    measure: MeasureName = None
+    loss: LossName = "absolute"
+    betas: Betas = None
+    targets: Targets = None
+    probabilities: Probabilities = None
+    require: Require = None
+    forbid: Forbid = None
+    rescale: Rescale = True
+
+
+def takes_problem(*, optional: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command, whose first parameter is `options`, the fields of `ProblemOptions` as its own options.
+
+    With `optional`, the results and the size may be left out, and `options` is then None.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(ProblemOptions, include_extras=True)
+        shared = []
+        for option in fields(ProblemOptions):
+            default = Parameter.empty if option.default is MISSING and not optional else None
+            default = default if option.default is MISSING else option.default
+            annotation = hints[option.name]
+            if option.default is MISSING and optional:
+                kind, *extras = get_args(annotation)
+                annotation = Annotated[kind | None, *extras]
+            shared.append(Parameter(option.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+        own = [
+            parameter.replace(kind=Parameter.KEYWORD_ONLY)
+            for parameter in list(signature(command, eval_str=True).parameters.values())[1:]
+        ]
+
+        @wraps(command)
+        def wrapper(**given: Any) -> None:
+            stated = {option.name: given.pop(option.name) for option in shared}
+            if optional and (stated["results"] is None) != (stated["size"] is None):
+                raise ProblemError("RESULTS.csv and --size go together: give both, or neither.")
+            command(None if stated["results"] is None else ProblemOptions(**stated), **given)
+
+        wrapper.__signature__ = Signature([*shared, *own])  # type: ignore[attr-defined]  # read by Typer
+        wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in [*shared, *own]}
+        return wrapper
+
+    return decorate
 
 
 def _print_version(wanted: bool) -> None:
@@ -155,33 +214,20 @@ def demo() -> None:
 
 
 @app.command()
+@takes_problem()
 def solve(
-    results: Results,
-    size: Size,
-    tail_fraction: TailFraction = None,
-    k: KWorst = None,
-    n: NDrawn = None,
-    measure: MeasureName = None,
-    loss: LossName = "absolute",
-    betas: Betas = None,
-    targets: Targets = None,
-    probabilities: Probabilities = None,
-    require: Require = None,
-    forbid: Forbid = None,
+    options: ProblemOptions,
     backend: Annotated[str, typer.Option(help="Which solver; `rposst backends` lists them.")] = "auto",
     rounds: Annotated[
         int | None, typer.Option(help="Rounds of the game, for backends that play it; 500 unless given.")
     ] = None,
-    time_limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Stop then, with the best test so far.")
-    ] = None,
+    time_limit: TimeLimit = None,
     gap: Annotated[
         float,
         typer.Option(
             help="Be content with this gap, in the units of the objective: 0.05 is 5 % of the rescaled range."
         ),
     ] = 0.0,
-    rescale: Rescale = True,
     out: Annotated[Path | None, typer.Option(metavar="TEST.json", help="Write the test to this file.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -192,18 +238,7 @@ def solve(
 
     if out is not None:
         check_can_write(out)
-    problem, scale = _read_problem(
-        results=results,
-        size=size,
-        measure=_measure(tail_fraction, k, n, measure),
-        loss=loss,
-        betas=betas,
-        targets=targets,
-        probabilities=probabilities,
-        require=require or [],
-        forbid=forbid or [],
-        rescaled=rescale,
-    )
+    problem, scale = _read_problem(options)
     solution = _solve(problem, backend, {} if rounds is None else {"rounds": rounds}, time_limit, gap)
     record = to_json(solution_record(problem, solution, scale))
     if out is not None and solution.test is not None:
@@ -214,6 +249,66 @@ def solve(
         _show_solution(_console(), problem, solution, scale)
     if solution.status is Status.NO_TEST:
         raise typer.Exit(1)
+
+
+@app.command()
+@takes_problem()
+def agree(
+    options: ProblemOptions,
+    backends: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Only these backends; all of them if not given.")
+    ] = None,
+    time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="For each backend.")] = 60.0,
+    by_tuple: Annotated[
+        bool, typer.Option("--by-tuple", help="Compare the optimum of every set of cases too.")
+    ] = False,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="Write the table to this file as well.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run every backend on the same problem and say who agrees; exit 1 if somebody does not."""
+    from rposst_opt.agreement import agree as run_all
+    from rposst_opt.io import agreement_rows, as_csv, check_can_write, write_atomically
+    from rposst_opt.io import as_json as to_json
+
+    if csv is not None:
+        check_can_write(csv)
+    problem, _ = _read_problem(options)
+    names = None if backends is None else [name.strip() for name in backends.split(",")]
+    with _spinner() as say:
+        report = run_all(problem, names, time_limit_seconds=time_limit, by_tuple=by_tuple, progress=say)
+    rows = agreement_rows(report)
+    if csv is not None:
+        write_atomically(csv, as_csv(rows))
+    if as_json:
+        print(to_json({"format": "rposst-agreement/1", "agreed": report.agreed, "backends": rows}))
+    else:
+        _show_agreement(_console(), report)
+    if not report.agreed:
+        raise typer.Exit(1)
+
+
+@app.command()
+@takes_problem()
+def export(
+    options: ProblemOptions,
+    out: Annotated[Path, typer.Option(metavar="MODEL.mps", help="The file to write: .mps, or .lp for people.")],
+) -> None:
+    """Write the mixed-integer program to a file that any solver reads."""
+    from rposst_opt.backends import entry_of
+    from rposst_opt.io import check_can_write, write_with
+
+    check_can_write(out)
+    if out.suffix not in (".mps", ".lp"):
+        raise ProblemError(f"{out}: the file must end in .mps or .lp.")
+    problem, _ = _read_problem(options)
+    entry = entry_of("pulp-highs")
+    reason = entry.capabilities.why_not(problem)
+    if reason is not None:
+        raise ProblemError(f"this problem is no mixed-integer linear program: {reason}.")
+    write_with(out, lambda path: entry.module_attribute("write_model")(problem, path))
+    _console(stderr=True).print(
+        f"{out}: y_3 says whether test case number 3 (counted from 0) is chosen, w_3 is its weight.", markup=False
+    )
 
 
 @app.command()
@@ -254,60 +349,25 @@ def score(
 
 
 @app.command()
-def backends(
-    results: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[RESULTS.csv]", help="With --size: say also who can solve this problem.", show_default=False
-        ),
-    ] = None,
-    size: Annotated[int | None, typer.Option(help="How many test cases to choose from RESULTS.csv.")] = None,
-    tail_fraction: TailFraction = None,
-    k: KWorst = None,
-    n: NDrawn = None,
-    measure: MeasureName = None,
-    loss: LossName = "absolute",
-    betas: Betas = None,
-    targets: Targets = None,
-    probabilities: Probabilities = None,
-    as_json: AsJson = False,
-) -> None:
-    """List the solvers: what is installed, what each handles and what it proves."""
-    from rich.table import Table
-
-    from rposst_opt.backends import BACKENDS, choose_backend, missing_packages
-    from rposst_opt.errors import ProblemError
+@takes_problem(optional=True)
+def backends(options: ProblemOptions | None, as_json: AsJson = False) -> None:
+    """List the solvers: what is installed, what each handles and proves; with a problem, who can solve it."""
+    from rposst_opt.backends import BACKENDS, choose_backend, how_to_install
     from rposst_opt.io import as_json as to_json
 
-    if (results is None) != (size is None):
-        raise ProblemError("RESULTS.csv and --size go together: give both, or neither.")
-    problem = None
-    if results is not None and size is not None:
-        chosen_measure = _measure(tail_fraction, k, n, measure)
-        problem, _ = _read_problem(
-            results=results,
-            size=size,
-            measure=chosen_measure,
-            loss=loss,
-            betas=betas,
-            targets=targets,
-            probabilities=probabilities,
-            require=[],
-            forbid=[],
-            rescaled=True,
-        )
+    problem = None if options is None else _read_problem(options)[0]
     rows: list[dict[str, Any]] = []
     entry_words = {}
     for name, entry in BACKENDS.items():
         capabilities = entry.capabilities
         entry_words[name] = _handles_words(capabilities)
-        missing = missing_packages(capabilities)
+        install = how_to_install(capabilities)
         reason = None if problem is None else capabilities.why_not(problem)
         rows.append(
             {
                 "name": name,
-                "installed": not missing,
-                "missing": missing,
+                "installed": install is None,
+                "install": install,
                 "method": capabilities.method,
                 "handles": sorted(need.value for need in capabilities.handles),
                 "finds_optimum": capabilities.finds_optimum,
@@ -320,27 +380,17 @@ def backends(
     if as_json:
         print(to_json({"format": "rposst-backends/1", "auto": auto, "backends": rows}))
         return
-    shown = Table(title="Backends")
-    shown.add_column("name", no_wrap=True)
-    for heading in ("installed", "method", "handles", "proves", "tolerance"):
-        shown.add_column(heading, overflow="fold")
-    if problem is not None:
-        shown.add_column("this problem")
+    out = _console()
     for row in rows:
-        cells = [
-            row["name"],
-            "yes" if row["installed"] else f"no: needs {', '.join(row['missing'])}",
-            row["method"],
-            entry_words[row["name"]],
-            row["proves"],
-            f"{row['tolerance']:g}",
-        ]
+        state = "installed" if row["installed"] else f"not installed: {row['install']}"
+        out.print(_plain(f"{row['name']} ({state})"), soft_wrap=True)
+        out.print(_plain(f"    {row['method']}; handles {entry_words[row['name']]}"), soft_wrap=True)
+        out.print(_plain(f"    proves {row['proves']}; tolerance {row['tolerance']:g}"), soft_wrap=True)
         if problem is not None:
-            cells.append(
-                ("yes, auto's choice" if row["name"] == auto else "yes") if row["solves_this"] else row["why_not"]
+            verdict = "can solve this problem" if row["solves_this"] else f"cannot solve this problem: {row['why_not']}"
+            out.print(
+                _plain(f"    {verdict}{', and is what auto stands for' if row['name'] == auto else ''}"), soft_wrap=True
             )
-        shown.add_row(*(_plain(cell) for cell in cells))
-    _console().print(shown)
 
 
 def _handles_words(capabilities: "Capabilities") -> str:
@@ -351,70 +401,52 @@ def _handles_words(capabilities: "Capabilities") -> str:
     return f"{loss}, {measure}"
 
 
-def _measure(tail_fraction: float | None, k: int | None, n: int | None, name: NamedMeasure | None) -> "Measure":
+def _measure(options: ProblemOptions) -> "Measure":
     """The one measure that the options name."""
-    from rposst_opt.errors import ProblemError
     from rposst_opt.measures import CVaR, KOfN, Mean, WorstCase
 
-    if (k is None) != (n is None):
+    if (options.k is None) != (options.n is None):
         raise ProblemError("--k and --n go together: give both, or neither.")
-    if sum([tail_fraction is not None, k is not None, name is not None]) > 1:
+    if sum(option is not None for option in (options.tail_fraction, options.k, options.measure)) > 1:
         raise ProblemError("--tail-fraction, --k with --n, and --measure exclude each other: give one of them.")
-    if k is not None and n is not None:
-        return KOfN(k, n)
-    if name is not None:
-        return Mean() if name is NamedMeasure.MEAN else WorstCase()
-    return CVaR(0.01 if tail_fraction is None else tail_fraction)
+    if options.k is not None and options.n is not None:
+        return KOfN(options.k, options.n)
+    if options.measure is not None:
+        return Mean() if options.measure is NamedMeasure.MEAN else WorstCase()
+    return CVaR(0.01 if options.tail_fraction is None else options.tail_fraction)
 
 
-def _read_problem(
-    *,
-    results: Path,
-    size: int,
-    measure: "Measure",
-    loss: str,
-    betas: str | None,
-    targets: Path | None,
-    probabilities: Path | None,
-    require: list[str],
-    forbid: list[str],
-    rescaled: bool,
-) -> "tuple[Problem, Scale]":
+def _read_problem(options: ProblemOptions) -> "tuple[Problem, Scale]":
     """The problem that files and options state, and the units of the results file."""
-    import numpy as np
-
-    from rposst_opt.errors import ProblemError
     from rposst_opt.io import read_probabilities, read_results, read_targets
     from rposst_opt.losses import loss_from_label
     from rposst_opt.problem import Problem
     from rposst_opt.results import Scale, rescale, softmax_targets
 
-    if betas is not None and targets is not None:
+    if options.betas is not None and options.targets is not None:
         raise ProblemError("--betas and --targets exclude each other: give one of them.")
-    chosen_loss = loss_from_label(loss)
-    sharpness = None if betas is None else _numbers("--betas", betas)
-    table = read_results(results)
-    if rescaled:
-        values, scale = rescale(table)
-    else:
-        values, scale = table.to_numpy(), Scale(0.0, 1.0)
-    target_names, rows = ["uniform"], np.full((1, len(table)), 1 / len(table))
+    measure, loss = _measure(options), loss_from_label(options.loss)
+    sharpness = None if options.betas is None else _numbers("--betas", options.betas)
+    table = read_results(options.results)
+    values, scale = rescale(table) if options.rescale else (table.to_numpy(), Scale(0.0, 1.0))
+    target_names, targets = ["uniform"], None
     if sharpness is not None:
-        target_names, rows = [f"{beta:g}" for beta in sharpness], softmax_targets(values, sharpness)
-    elif targets is not None:
-        frame = read_targets(targets, list(table.index))
-        target_names, rows = list(frame.index), frame.to_numpy()
+        target_names, targets = [f"{beta:g}" for beta in sharpness], softmax_targets(values, sharpness)
+    elif options.targets is not None:
+        frame = read_targets(options.targets, list(table.index))
+        target_names, targets = list(frame.index), frame.to_numpy()
+    probabilities = None
+    if options.probabilities is not None:
+        probabilities = read_probabilities(options.probabilities, list(table.columns), target_names)
     problem = Problem(
         results=values,
-        size=size,
+        size=options.size,
         measure=measure,
-        loss=chosen_loss,
-        targets=rows,
-        probabilities=(
-            None if probabilities is None else read_probabilities(probabilities, list(table.columns), target_names)
-        ),
-        required_cases=require,
-        forbidden_cases=forbid,
+        loss=loss,
+        targets=targets,
+        probabilities=probabilities,
+        required_cases=options.require or (),
+        forbidden_cases=options.forbid or (),
         case_names=list(table.index),
         policy_names=list(table.columns),
     )
@@ -422,8 +454,6 @@ def _read_problem(
 
 
 def _numbers(option: str, text: str) -> list[float]:
-    from rposst_opt.errors import ProblemError
-
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
@@ -443,11 +473,10 @@ def _solve(
 @contextmanager
 def _progress_bar() -> "Iterator[Callable[[Progress], None]]":
     """A bar on standard error, gone when the run is over; nothing where standard error is not a terminal."""
-    from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    console = Console(stderr=True)
+    console = _console(stderr=True)
     columns = (
         BarColumn(),
         TextColumn("{task.percentage:>5.1f} % of {task.fields[sets]} sets"),
@@ -536,10 +565,53 @@ def _measure_words(measure: "Measure") -> str:
     return measure.name
 
 
-def _console() -> "Console":
+def _show_agreement(out: "Console", report: "Agreement") -> None:
+    """Who says what, for people."""
+    from rich.table import Table
+
+    shown = Table(title=f"{report.problem.size} of {report.problem.n_cases} test cases, by every backend")
+    shown.add_column("backend", no_wrap=True)
+    for heading in ("objective", "lower bound", "seconds"):
+        shown.add_column(heading, justify="right", no_wrap=True)
+    shown.add_column("verdict", no_wrap=True)
+    for finding in report.findings:
+        solution, candidate = finding.solution, finding.candidate
+        numbers = ["", "", ""]
+        if solution is not None and candidate is not None:
+            numbers = [f"{solution.objective:.9f}", f"{candidate.lower_bound:.9f}", f"{solution.seconds:.2f}"]
+        shown.add_row(*(_plain(cell) for cell in (finding.backend, *numbers, finding.verdict.value)))
+    out.print(shown)
+    for finding in report.findings:
+        if finding.reason:
+            out.print(_plain(f"{finding.backend} {finding.verdict.value}: {finding.reason}"), soft_wrap=True)
+    for cases, alone in report.by_tuple:
+        for finding in alone.dissenters:
+            names = ", ".join(repr(report.problem.case_names[case]) for case in cases)
+            out.print(_plain(f"on the cases {names}, {finding.backend} {finding.verdict.value}: {finding.reason}"))
+    answered = sum(finding.solution is not None for finding in report.findings)
+    tuples = f", and on each of {len(report.by_tuple):,} sets of cases" if report.by_tuple else ""
+    if report.agreed:
+        out.print(f"{answered} backends answered, and agree{tuples}.")
+    else:
+        who = ", ".join(sorted({finding.backend for finding in report.dissenters})) or "nobody answered"
+        out.print(_plain(f"No agreement: {who}."))
+
+
+@contextmanager
+def _spinner() -> Iterator[Callable[[str], None]]:
+    """The name of the backend that runs, on standard error; nothing where that is not a terminal."""
+    console = _console(stderr=True)
+    if not console.is_terminal:
+        yield lambda name: None
+        return
+    with console.status("") as status:
+        yield lambda name: status.update(f"running {name}")
+
+
+def _console(*, stderr: bool = False) -> "Console":
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=False)
+    return Console(stderr=stderr, highlight=False, soft_wrap=False)
 
 
 def _plain(value: object) -> Any:

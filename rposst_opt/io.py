@@ -10,13 +10,14 @@ import math
 import os
 import re
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from rposst_opt.agreement import Agreement, Finding
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.losses import FloatArray
@@ -189,6 +190,42 @@ def solution_record(problem: Problem, solution: Solution, scale: Scale) -> dict[
     }
 
 
+def agreement_rows(report: Agreement) -> list[dict[str, Any]]:
+    """What every backend says, a record each; the tuples one by one follow, where they were asked for."""
+    rows = [_finding_record(report.problem, finding, None) for finding in report.findings]
+    for cases, alone in report.by_tuple:
+        rows += [_finding_record(report.problem, finding, cases) for finding in alone.findings]
+    return rows
+
+
+def _finding_record(problem: Problem, finding: Finding, tuple_cases: tuple[int, ...] | None) -> dict[str, Any]:
+    solution, candidate = finding.solution, finding.candidate
+    test = None if solution is None else solution.test
+    return {
+        "backend": finding.backend,
+        "only_cases": None if tuple_cases is None else [problem.case_names[case] for case in tuple_cases],
+        "verdict": finding.verdict.value,
+        "reason": finding.reason,
+        "objective": None if solution is None else _finite(solution.objective),
+        "lower_bound": None if candidate is None else _finite(candidate.lower_bound),
+        "gap": None if solution is None else _finite(solution.gap),
+        "cases": None if test is None else list(test.case_names),
+        "weights": None if test is None else test.weights.tolist(),
+        "seconds": None if solution is None else solution.seconds,
+        "build_seconds": None if candidate is None else candidate.stats.build_seconds,
+        "solve_seconds": None if candidate is None else candidate.stats.solve_seconds,
+        "version": finding.version,
+    }
+
+
+def as_csv(rows: list[dict[str, Any]]) -> str:
+    """Records as CSV; lists are written as JSON in their cells."""
+    cells = [
+        {key: json.dumps(value) if isinstance(value, list) else value for key, value in row.items()} for row in rows
+    ]
+    return pd.DataFrame(cells).to_csv(index=False)
+
+
 def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
@@ -244,18 +281,23 @@ def check_can_write(path: Path) -> None:
 
 def write_atomically(path: Path, text: str) -> None:
     """Write a file so that at every moment there is either the old one or the whole new one."""
+    write_with(path, lambda temporary: temporary.write_bytes(text.encode("utf-8")))
+
+
+def write_with(path: Path, write: Callable[[Path], object]) -> None:
+    """The same with a function that writes to the path it is given."""
     check_can_write(path)
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".rposst-")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".rposst-", suffix=path.suffix[:8])
+        os.close(handle)
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(text.encode("utf-8"))
-                file.flush()
+            write(Path(name))
+            with open(name, "rb") as file:
                 os.fsync(file.fileno())
-            os.chmod(temporary, _usual_permissions(path))
-            os.replace(temporary, path)
+            os.chmod(name, _usual_permissions(path))
+            os.replace(name, path)
         except BaseException:
-            os.unlink(temporary)
+            os.unlink(name)
             raise
     except OSError as error:
         raise ProblemError(f"{_named(path)}: cannot be written ({error.strerror}).") from None
