@@ -30,7 +30,7 @@ import cvxpy as cp
 import numpy as np
 
 from formulations.duality import allowed_tail_weights, dual_cut
-from formulations.epigraph import Epigraph, make_epigraph
+from formulations.epigraph import Epigraph, make_epigraph, selected_test
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import BackendFailure
 from rposst_opt.losses import FloatArray
@@ -327,14 +327,14 @@ class ConvexSelection:
         limit = None if proved else Limit.TIME
         if program.weights.value is None or chosen.value is None:
             return Candidate(test=None, lower_bound=-np.inf, limit=limit, stats=stats)
-        full = np.zeros(problem.n_cases)
-        full[list(cases)] = np.maximum(program.weights.value, 0.0)
-        taken = [case for case, y in zip(problem.selectable_cases, chosen.value, strict=True) if y > 0.5]
-        members = [*taken, *problem.required_cases]
         claimed = float(selection.value) * epigraph.unit
         slack = MIXED_INTEGER_TOLERANCE * problem.unit / 2
         return Candidate(
-            test=problem.test(cases=members, weights=full[members] / full[members].sum()),
+            test=selected_test(
+                problem,
+                dict(zip(problem.selectable_cases, chosen.value, strict=True)),
+                dict(zip(cases, program.weights.value, strict=True)),
+            ),
             lower_bound=max(claimed - slack if proved else -np.inf, problem.loss.pieces.minimum()),
             claimed_objective=claimed,
             claimed_losses=program.losses.value * epigraph.unit,

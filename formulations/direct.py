@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, sparse
 
-from formulations.epigraph import Epigraph, make_epigraph
+from formulations.epigraph import Epigraph, make_epigraph, selected_test
 from rposst_opt.errors import BackendFailure
 from rposst_opt.losses import FloatArray
 from rposst_opt.problem import Need, Problem
@@ -156,11 +156,12 @@ class DirectMilp:
         if outcome.x is None:
             return Candidate(test=None, lower_bound=bound, limit=limit, stats=stats)
         chosen, weights = np.split(outcome.x[: len(arrays.choosable) + len(arrays.cases)], [len(arrays.choosable)])
-        full = np.zeros(problem.n_cases)
-        full[arrays.cases] = np.maximum(weights, 0.0)
-        cases = [*arrays.choosable[chosen > 0.5], *problem.required_cases]
         return Candidate(
-            test=problem.test(cases=cases, weights=full[cases] / full[cases].sum()),
+            test=selected_test(
+                problem,
+                dict(zip(arrays.choosable.tolist(), chosen, strict=True)),
+                dict(zip(arrays.cases.tolist(), weights, strict=True)),
+            ),
             lower_bound=max(bound, problem.loss.pieces.minimum()),
             claimed_objective=float(outcome.fun) * arrays.epigraph.unit,
             claimed_losses=outcome.x[arrays.losses] * arrays.epigraph.unit,

@@ -21,11 +21,13 @@ value: the program's value times `unit` is the objective. Weights are on the sim
 and targets alike.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import Unsupported
 from rposst_opt.losses import FloatArray, PiecewiseQuadratic
 from rposst_opt.problem import Problem
@@ -81,3 +83,13 @@ def make_epigraph(problem: Problem) -> Epigraph:
         tail_fractions=mixture.tail_fractions,
         unit=unit,
     )
+
+
+def selected_test(problem: Problem, chosen: Mapping[int, float], weights: Mapping[int, float]) -> EfficientTest:
+    """The test that a solver's y (by case that may be chosen) and w (by case that may have a weight) stand for.
+
+    Solvers keep to integers and signs only up to a tolerance.
+    """
+    cases = [case for case, y in chosen.items() if y > 0.5] + list(problem.required_cases)
+    simplex = np.array([max(weights[case], 0.0) for case in cases])
+    return problem.test(cases=cases, weights=simplex / simplex.sum())

@@ -35,7 +35,7 @@ for _solver in ("osqp", "scs", "ecos", "piqp", "clarabel", "pyscipopt", "scipy.o
 
 import pulp  # noqa: E402
 
-from formulations.epigraph import Epigraph, make_epigraph  # noqa: E402
+from formulations.epigraph import Epigraph, make_epigraph, selected_test  # noqa: E402
 from rposst_opt.problem import Need, Problem  # noqa: E402
 from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Stats  # noqa: E402
 
@@ -192,11 +192,10 @@ class MilpSelection:
         claimed = float(pulp.value(program.model.objective)) * unit
         if proved and self.solver == "CBC":
             bound = claimed
-        cases = [x for x, y in program.chosen.items() if y.value() > 0.5] + list(problem.required_cases)
-        weights = [max(program.weights[x].value(), 0.0) for x in cases]
-        total = sum(weights)
+        chosen = {case: y.value() for case, y in program.chosen.items()}
+        weights = {case: w.value() for case, w in program.weights.items()}
         return Candidate(
-            test=problem.test(cases=cases, weights=[weight / total for weight in weights]),
+            test=selected_test(problem, chosen, weights),
             lower_bound=max(bound, problem.loss.pieces.minimum()),
             claimed_objective=claimed,
             claimed_losses=np.array([loss.value() for loss in program.losses]) * unit,

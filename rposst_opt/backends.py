@@ -175,7 +175,10 @@ def solve(
     budget = Budget(time_limit_seconds=time_limit_seconds, gap=gap, progress=progress)
     try:
         candidate = backend.solve(problem, budget)
-    except KeyboardInterrupt:  # a solver that cannot be stopped half-way: what it had is lost
+    except KeyboardInterrupt:
+        if budget.reached() is Limit.INTERRUPT:
+            raise  # the second one: the first has asked the backend to stop
+        # A solver that cannot be asked: what it had is lost.
         candidate = Candidate(test=None, lower_bound=-math.inf, limit=Limit.INTERRUPT)
     return judge(problem, candidate, name, backend.capabilities.tolerance, time.perf_counter() - started)
 

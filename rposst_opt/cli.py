@@ -238,15 +238,18 @@ def solve(
 
     if out is not None:
         check_can_write(out)
+        _spare_inputs(out, options)
     problem, scale = _read_problem(options)
     solution = _solve(problem, backend, {} if rounds is None else {"rounds": rounds}, time_limit, gap)
     record = to_json(solution_record(problem, solution, scale))
-    if out is not None and solution.test is not None:
-        write_atomically(out, record + "\n")
-    if as_json:
-        print(record)
-    else:
-        _show_solution(_console(), problem, solution, scale)
+    try:
+        if out is not None and solution.test is not None:
+            write_atomically(out, record + "\n")
+    finally:  # what was found is shown even if it cannot be written
+        if as_json:
+            print(record)
+        else:
+            _show_solution(_console(), problem, solution, scale)
     if solution.status is Status.NO_TEST:
         raise typer.Exit(1)
 
@@ -272,6 +275,7 @@ def agree(
 
     if csv is not None:
         check_can_write(csv)
+        _spare_inputs(csv, options)
     problem, _ = _read_problem(options)
     names = None if backends is None else [name.strip() for name in backends.split(",")]
     with _spinner() as say:
@@ -298,6 +302,7 @@ def export(
     from rposst_opt.io import check_can_write, write_with
 
     check_can_write(out)
+    _spare_inputs(out, options)
     if out.suffix not in (".mps", ".lp"):
         raise ProblemError(f"{out}: the file must end in .mps or .lp.")
     problem, _ = _read_problem(options)
@@ -451,6 +456,13 @@ def _read_problem(options: ProblemOptions) -> "tuple[Problem, Scale]":
         policy_names=list(table.columns),
     )
     return problem, scale
+
+
+def _spare_inputs(out: Path, options: ProblemOptions) -> None:
+    """Refuse to write over a file that is read."""
+    for path in (options.results, options.targets, options.probabilities):
+        if path is not None and path.exists() and out.exists() and out.samefile(path):
+            raise ProblemError(f"{out}: this file is read as input, and is not written over: name another.")
 
 
 def _numbers(option: str, text: str) -> list[float]:

@@ -287,6 +287,7 @@ def write_atomically(path: Path, text: str) -> None:
 def write_with(path: Path, write: Callable[[Path], object]) -> None:
     """The same with a function that writes to the path it is given."""
     check_can_write(path)
+    path = Path(os.path.realpath(path))  # a link stays a link
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".rposst-", suffix=path.suffix[:8])
         os.close(handle)

@@ -152,6 +152,25 @@ def test_the_minimum_is_the_least_value(table: ro.PiecewiseQuadratic) -> None:
     assert least - 2e-5 <= table.minimum() <= least + 1e-12
 
 
+@given(convex_tables(), st.floats(-1, 1))
+def test_the_conjugate_is_how_far_a_line_through_the_origin_can_rise_above_the_function(
+    table: ro.PiecewiseQuadratic, place: float
+) -> None:
+    least, greatest = table.slope_range()
+    grid = np.linspace(-100, 100, 40_001)  # it has all knots, and misses a tangent point by 1/400 at most
+    slopes = table.slope(np.array([-30.0, 30.0]))
+    slope = float(np.clip(slopes.mean() + place * np.ptp(slopes) / 2, least, greatest))
+    highest = (slope * grid - table.value(grid)).max()
+    assert highest - 1e-9 <= table.conjugate(np.array([slope]))[0] <= highest + 2e-5
+
+
+@given(convex_tables())
+def test_the_slope_range_holds_all_slopes_and_no_more(table: ro.PiecewiseQuadratic) -> None:
+    far = table.slope(np.array([-1e6, 1e6]))
+    for end, curvature, slope in zip(table.slope_range(), table.coefficients[[0, -1], 2], far, strict=True):
+        assert end == (math.copysign(math.inf, slope) if curvature > 0 else slope)
+
+
 @pytest.mark.parametrize(
     ("knots", "coefficients", "least"),
     [
