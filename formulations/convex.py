@@ -19,6 +19,7 @@ The lower bound is made from the solver's multipliers by `formulations.duality`:
 """
 
 import itertools
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -56,7 +57,8 @@ SOLVERS: dict[str, ConvexSolver] = {
     "HIGHS": ConvexSolver("highspy", 1e-7),
     "SCS": ConvexSolver("scs", 1e-4, conic=True, options={"eps_abs": 1e-8, "eps_rel": 1e-8, "max_iters": 100_000}),
     "SCIPY": ConvexSolver("scipy", 1e-7),
-    # With its default, adaptive step size OSQP wanders off on programs of this shape and is out by a tenth.
+    # With its default, adaptive step size OSQP stops short on programs of this shape: its value and its multipliers
+    # are out by some hundredths.
     "OSQP": ConvexSolver(
         "osqp",
         1e-3,
@@ -194,17 +196,29 @@ class TupleProgram:
         for part, tail in enumerate(self._tails):
             if tail is not None and tail.dual_value is not None:
                 multipliers[part] = np.nan_to_num(tail.dual_value)
-        if self._link is None:
-            slopes = epigraph.pieces.coefficients[:, 1]
-            duals = [np.zeros(d) if piece.dual_value is None else piece.dual_value for piece in self._pieces]
-            pulls = np.nan_to_num(slopes @ np.array(duals))
-        else:
-            pulls = -np.nan_to_num(np.zeros(d) if self._link.dual_value is None else self._link.dual_value)
-        return epigraph.unit * dual_cut(epigraph, allowed_tail_weights(epigraph, multipliers), pulls)
+        alpha = allowed_tail_weights(epigraph, multipliers)
+        return epigraph.unit * dual_cut(epigraph, alpha, self._pulls(alpha))
+
+    def _pulls(self, alpha: FloatArray) -> FloatArray:
+        """α_s δ_s, from the multipliers of the losses' constraints."""
+        pieces, d = self.epigraph.pieces, len(self.epigraph.targets)
+        if self._link is not None:
+            return -np.nan_to_num(np.zeros(d) if self._link.dual_value is None else self._link.dual_value)
+        duals = np.array([np.zeros(d) if piece.dual_value is None else piece.dual_value for piece in self._pieces])
+        duals = np.maximum(np.nan_to_num(duals), 0.0)
+        # A solver may drop the multiplier of a row that it has turned into a bound. Any slope makes a true bound, so
+        # the weight that has none gets the slope at the solution.
+        scores = self.tuple_results.value @ np.nan_to_num(self.weights.value)
+        slopes = pieces.slope(scores[self.epigraph.policies] - self.epigraph.targets)
+        pulls: FloatArray = pieces.coefficients[:, 1] @ duals + np.maximum(alpha - duals.sum(axis=0), 0.0) * slopes
+        return pulls
 
 
 def run_solver(program: cp.Problem, solver: str, options: Mapping[str, Any]) -> None:
     """Have CVXPY solve a program; a solver that gives up is a failure of the backend."""
+    if solver == "OSQP" and "pulp" in sys.modules and "osqp" not in sys.modules:
+        # See formulations.milp, which loads them in the right order.
+        raise BackendFailure("OSQP crashes if PuLP is imported before it: import osqp first.")
     try:
         with warnings.catch_warnings():
             # CVXPY warns of inaccurate answers; here every answer is scored again and its bound made from scratch.
@@ -321,7 +335,13 @@ class ConvexSelection:
         choice = [program.weights[places] <= chosen, cp.sum(chosen) == problem.size]
         selection = cp.Problem(program.objective, [*program.constraints, *choice])
         built = time.perf_counter()
-        run_solver(selection, self.solver, MIXED_INTEGER_OPTIONS[self.solver](budget.time_limit_seconds))
+        try:
+            run_solver(selection, self.solver, MIXED_INTEGER_OPTIONS[self.solver](budget.time_limit_seconds))
+        except BackendFailure:
+            if budget.reached() is None:
+                raise
+            # CVXPY calls it an error when time runs out before anything is found.
+            return Candidate(test=None, lower_bound=-np.inf, limit=Limit.TIME)
         stats = Stats(build_seconds=built - started, solve_seconds=time.perf_counter() - built)
         proved = selection.status == cp.OPTIMAL
         limit = None if proved else Limit.TIME

@@ -85,7 +85,7 @@ def selection_arrays(problem: Problem) -> SelectionArrays:
             4: ones((np.ones(d), (np.arange(d), np.full(d, i))), shape=(d, len(tails))),
         }
         if eta > 0:
-            place = [other for _, other in excesses].index(eta)
+            place = sum(other > 0 for _, other in tails[:i])
             parts[5] = ones((np.ones(d), (np.arange(d), place * d + np.arange(d))), shape=(d, sizes[5]))
         blocks.append((block(parts, d), np.zeros(d), np.full(d, np.inf)))
 

@@ -56,7 +56,9 @@ def dual_cut(epigraph: Epigraph, tail_weights: FloatArray, pulls: FloatArray) ->
     """
     counted = tail_weights > 0
     alpha = tail_weights[counted]
-    slopes = np.clip(pulls[counted] / alpha, *epigraph.pieces.slope_range())
+    with np.errstate(over="ignore"):
+        slopes = pulls[counted] / alpha
+    slopes = np.clip(slopes, *epigraph.pieces.slope(np.array([-1.0, 1.0])))  # errors lie in [-1, 1]: no others occur
     levels = alpha * (slopes * epigraph.targets[counted] + epigraph.pieces.conjugate(slopes))
     policies = epigraph.policies[counted]
     pull_of_policy = np.bincount(policies, alpha * slopes, minlength=epigraph.results.shape[1])

@@ -39,6 +39,7 @@ from formulations.epigraph import Epigraph, make_epigraph, selected_test  # noqa
 from rposst_opt.problem import Need, Problem  # noqa: E402
 from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Stats  # noqa: E402
 
+SOLVERS_INFINITY = 1e20  # what SCIP, and others above it, write for infinity
 PROVED_OPTIMAL, INCUMBENT_ONLY = 1, 2  # PuLP's sol_status
 
 
@@ -186,7 +187,8 @@ class MilpSelection:
         proved = program.model.sol_status == PROVED_OPTIMAL
         limit = None if proved else Limit.TIME
         unit = program.epigraph.unit
-        bound = solver.bound(program.model.solverModel) * unit
+        bound = solver.bound(program.model.solverModel)
+        bound = bound * unit if bound > -SOLVERS_INFINITY else float("-inf")
         if program.model.sol_status not in (PROVED_OPTIMAL, INCUMBENT_ONLY):
             return Candidate(test=None, lower_bound=bound, limit=limit, stats=stats)
         claimed = float(pulp.value(program.model.objective)) * unit

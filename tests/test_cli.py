@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+import highspy
 import numpy as np
 import pytest
+from contract import KEYS_OF_THE_CONTRACT
 
 import rposst_opt as ro
 from rposst_opt import backends
@@ -24,24 +26,6 @@ from rposst_opt.__main__ import main
 COMMAND = Path(sys.executable).with_name("rposst")
 HEAVY_PACKAGES = ("numpy", "pandas", "numba", "scipy", "cvxpy", "pulp", "matplotlib")
 SUB_COMMANDS = ("demo", "solve", "agree", "export", "score", "backends")
-KEYS_OF_THE_CONTRACT = {
-    "format": str,
-    "cases": list,
-    "weights": list,
-    "objective": float,
-    "lower_bound": float,
-    "gap": float,
-    "status": str,
-    "backend": str,
-    "measure": dict,
-    "loss": str,
-    "size": int,
-    "n_cases": int,
-    "n_policies": int,
-    "n_scenarios": int,
-    "seconds": float,
-    "scale": dict,
-}
 LONG_RUN = ("big.csv", "--size", "5", "--backend", "regret-matching", "--rounds", "5000", "--json")
 
 
@@ -1093,3 +1077,103 @@ class TestBackends:
         outcome = rposst("backends", *options)
         assert (outcome.code, outcome.err) == (0, "")
         assert "auto" in outcome.out
+
+
+class AlwaysCertain:
+    """A backend that claims to have proved more than is true."""
+
+    capabilities = ro.Capabilities(
+        method="wishful thinking",
+        handles=frozenset(ro.Need),
+        finds_optimum=True,
+        proves="anything",
+        tolerance=1e-9,
+    )
+
+    def solve(self, problem: ro.Problem, budget: ro.Budget) -> ro.Candidate:
+        weights = np.full(problem.n_chosen, 1 / problem.n_chosen)
+        test = problem.test(cases=range(problem.n_chosen), weights=weights)
+        return ro.Candidate(test=test, lower_bound=problem.objective(test))
+
+
+class TestAgree:
+    @pytest.fixture(autouse=True)
+    def table(self, tmp_path: Path) -> None:
+        write_random_table(tmp_path / "results.csv", 6, 5)
+
+    def test_every_backend_is_listed_and_they_agree(self, rposst: Run, tmp_path: Path) -> None:
+        outcome = rposst("agree", "results.csv", "--size", "2", "--json", "--csv", "table.csv")
+        record = outcome.json
+        assert record["format"] == "rposst-agreement/1"
+        assert record["agreed"] is True
+        assert [row["backend"] for row in record["backends"]] == list(backends.BACKENDS)
+        answered = [row for row in record["backends"] if row["objective"] is not None]
+        assert len(answered) >= 8
+        assert {row["verdict"] for row in answered} <= {"agrees", "ties"}
+        assert all(row["version"] for row in answered)
+        with open(tmp_path / "table.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert [row["backend"] for row in rows] == list(backends.BACKENDS)
+        assert [json.loads(row["cases"]) for row in rows if row["cases"]] == [row["cases"] for row in answered]
+
+    def test_people_see_a_table_and_why_some_did_not_answer(self, rposst: Run) -> None:
+        outcome = rposst("agree", "results.csv", "--size", "2", "--loss", "squared")
+        assert outcome.code == 0
+        assert "cvxpy-clarabel" in outcome.out
+        assert "scipy-milp declined: it does not handle a loss with curvature" in outcome.out
+        assert "agree." in outcome.out
+
+    def test_a_liar_is_named_and_the_exit_code_is_one(self, rposst: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(backends.BACKENDS, "certain", backends.Entry(__name__, "AlwaysCertain"))
+        outcome = rposst("agree", "results.csv", "--size", "2", "--backends", "scipy-milp, certain")
+        assert outcome.code == 1
+        assert "certain disagrees: its lower bound" in outcome.out
+        assert "refuted by scipy-milp" in outcome.out
+        assert "No agreement: certain." in outcome.out
+
+    def test_every_set_of_cases_is_compared_when_asked(self, rposst: Run) -> None:
+        names = "regret-matching,scipy-milp"
+        record = rposst("agree", "results.csv", "--size", "2", "--backends", names, "--by-tuple", "--json").json
+        alone = [row for row in record["backends"] if row["only_cases"] is not None]
+        assert len(alone) == 2 * 15
+        assert all(row["cases"] == row["only_cases"] for row in alone)
+
+    def test_an_unknown_backend_is_refused(self, rposst: Run) -> None:
+        outcome = rposst("agree", "results.csv", "--size", "2", "--backends", "nobody")
+        assert (outcome.code, outcome.out) == (2, "")
+        assert "unknown backend 'nobody'" in outcome.err
+
+
+class TestExport:
+    @pytest.fixture(autouse=True)
+    def table(self, tmp_path: Path) -> None:
+        write_random_table(tmp_path / "results.csv", 6, 5)
+
+    @pytest.mark.parametrize("name", ["model.mps", "model.lp"])
+    def test_another_solver_finds_the_same_optimum(self, rposst: Run, tmp_path: Path, name: str) -> None:
+        assert rposst("export", "results.csv", "--size", "2", "--out", name).code == 0
+        solver = highspy.Highs()
+        solver.setOptionValue("output_flag", False)
+        solver.readModel(str(tmp_path / name))
+        solver.run()
+        expected = rposst("solve", "results.csv", "--size", "2", "--backend", "scipy-milp", "--json").json
+        assert solver.getInfo().objective_function_value == pytest.approx(expected["objective"], abs=1e-6)
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            (("--out", "model.txt"), ".mps or .lp"),
+            (("--out", "results.csv"), "read as input"),
+            (("--out", "model.mps", "--loss", "squared"), "curvature"),
+            (("--out", "missing/model.mps"), "does not exist"),
+        ],
+    )
+    def test_what_cannot_be_written_is_refused(
+        self, rposst: Run, tmp_path: Path, options: tuple[str, ...], words: str
+    ) -> None:
+        before = files_in(tmp_path)
+        outcome = rposst("export", "results.csv", "--size", "2", *options)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert words in outcome.err
+        assert len(outcome.err.splitlines()) == 1
+        assert files_in(tmp_path) == before

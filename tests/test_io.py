@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
+from contract import KEYS_OF_THE_CONTRACT
 
 import rposst_opt as ro
 from rposst_opt.io import (
@@ -53,24 +54,6 @@ AWKWARD_NAMES = (
     "=1+1",
 )
 SEPARATORS = {"comma": ",", "tab": "\t", "semicolon": ";"}
-KEYS_OF_THE_CONTRACT = {
-    "format": str,
-    "cases": list,
-    "weights": list,
-    "objective": float,
-    "lower_bound": float,
-    "gap": float,
-    "status": str,
-    "backend": str,
-    "measure": dict,
-    "loss": str,
-    "size": int,
-    "n_cases": int,
-    "n_policies": int,
-    "n_scenarios": int,
-    "seconds": float,
-    "scale": dict,
-}
 
 
 def complaint(call: Callable[[], object]) -> str:

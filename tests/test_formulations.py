@@ -1,0 +1,631 @@
+"""Every statement of the problem against the judge, and every lower bound against an independent optimum.
+
+The optimum of a tuple comes from `best_of_tuple`: cutting planes made of nothing but `Problem.objective` and
+`Problem.cut`, and SciPy's `linprog` for the master program. None of the formulations under test is part of it.
+"""
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import highspy
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp, minimize_scalar
+from strategies import losses, problems
+
+import formulations.convex as convex
+import rposst_opt as ro
+from formulations.convex import ConvexEnumeration, ConvexSelection, TupleProgram, tuple_optima
+from formulations.direct import selection_arrays
+from formulations.duality import allowed_tail_weights, dual_cut
+from formulations.epigraph import Epigraph, make_epigraph
+from formulations.milp import selection_program, write_model
+from formulations.simultaneous import MixedOptimum, column_generation_optimum, explicit_optimum, mixed_objective
+from rposst_opt.experiments.domains import racing_arrows
+
+FREE_SOLVERS = ("CLARABEL", "HIGHS", "SCS", "SCIPY", "OSQP", "ECOS", "PIQP", "SCIP")
+INSTALLED_SOLVERS = [name for name in FREE_SOLVERS if find_spec(convex.SOLVERS[name].package) is not None]
+CONIC_SOLVERS = [name for name in INSTALLED_SOLVERS if convex.SOLVERS[name].conic]
+MIXED_INTEGER_BACKENDS = ["scipy-milp", "pulp-cbc", "pulp-highs"] + ["pulp-scip"] * (find_spec("pyscipopt") is not None)
+
+HALF_AND_HALF = ro.Mixture([(0.5, ro.CVaR(0.3)), (0.3, ro.WorstCase()), (0.2, ro.Mean())])
+MEASURES = [ro.CVaR(0.3), ro.CVaR(0.01), ro.WorstCase(), ro.Mean(), HALF_AND_HALF, ro.KOfN(2, 5)]
+AFFINE_LOSSES = [ro.AbsoluteError(), ro.PinballError(0.8), ro.EpsilonInsensitiveError(0.05)]
+CURVED_LOSSES = [ro.SquaredError(), ro.HuberError(0.1)]
+LOSSES = [*AFFINE_LOSSES, *CURVED_LOSSES]
+
+UNIT_TOLERANCE = 1e-9  # of `Problem.unit`: rounding and the gap at which the cutting planes stop
+
+
+def random_problem(seed: int, *, n_cases: int = 5, n_policies: int = 4, size: int = 2, **options: Any) -> ro.Problem:
+    rng = np.random.default_rng(seed)
+    options.setdefault("results", rng.random((n_cases, n_policies)))
+    return ro.Problem(size=size, targets=rng.dirichlet(np.ones(n_cases), 2), **options)
+
+
+def uneven(seed: int, n_policies: int = 4) -> np.ndarray:
+    table = np.random.default_rng(seed).integers(0, 5, (n_policies, 2)).astype(float)
+    table[0, 0] = 3.0
+    return np.asarray(table / table.sum())
+
+
+def coin_flips(seed: int, n_cases: int = 5, n_policies: int = 4) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 2, (n_cases, n_policies)).astype(float)
+
+
+@functools.cache
+def small_problems() -> dict[str, ro.Problem]:
+    """One of every kind that a linear program can state."""
+    far = 1e4 * np.random.default_rng(4).random((4, 4)) - 3e3
+    return {
+        "cvar": random_problem(0, measure=ro.CVaR(0.3)),
+        "ties": random_problem(1, results=coin_flips(1), measure=ro.WorstCase()),
+        "required and forbidden": random_problem(2, n_cases=6, required_cases=[4], forbidden_cases=[0]),
+        "unequal": random_problem(
+            3, n_cases=4, measure=HALF_AND_HALF, loss=ro.PinballError(0.8), probabilities=uneven(3)
+        ),
+        "other units": random_problem(4, n_cases=4, results=far, measure=ro.Mean()),
+        "k of n": random_problem(5, n_cases=4, measure=ro.KOfN(2, 5), loss=ro.EpsilonInsensitiveError(0.05)),
+        "all but one": random_problem(6, n_cases=4, size=3, measure=ro.CVaR(0.6), probabilities=uneven(6)),
+    }
+
+
+PROBLEM_NAMES = list(small_problems())
+
+
+def tuples(problem: ro.Problem) -> Iterator[tuple[int, ...]]:
+    for chosen in itertools.combinations(problem.selectable_cases, problem.size):
+        yield tuple(sorted(chosen + problem.required_cases))
+
+
+@functools.cache
+def best_of_tuple(problem: ro.Problem, cases: tuple[int, ...]) -> float:
+    """The least objective of weights on these cases, by Kelley's cutting planes."""
+    width = len(cases)
+    weights, best, cuts = np.full(width, 1 / width), np.inf, []
+    for _ in range(300):
+        test = problem.test(cases=cases, weights=weights)
+        best = min(best, problem.objective(test))
+        cuts.append(problem.cut(test)[list(cases)] / problem.unit)
+        outcome = linprog(
+            np.append(np.zeros(width), 1.0),
+            A_ub=np.column_stack([cuts, -np.ones(len(cuts))]),
+            b_ub=np.zeros(len(cuts)),
+            A_eq=[[1.0] * width + [0.0]],
+            b_eq=[1.0],
+            bounds=[(0, 1)] * width + [(None, None)],
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        )
+        if best / problem.unit - outcome.fun <= UNIT_TOLERANCE / 2:
+            return best
+        weights = np.maximum(outcome.x[:width], 0) / np.maximum(outcome.x[:width], 0).sum()
+    raise AssertionError("the cutting planes did not close")
+
+
+@functools.cache
+def brute_force(problem: ro.Problem) -> float:
+    return min(best_of_tuple(problem, cases) for cases in tuples(problem))
+
+
+def rounding(problem: ro.Problem) -> float:
+    return UNIT_TOLERANCE * problem.unit + problem.rounding
+
+
+def random_test(problem: ro.Problem, rng: np.random.Generator) -> ro.EfficientTest:
+    cases = rng.choice(problem.n_cases, rng.integers(1, problem.n_cases + 1), replace=False)
+    return problem.test(cases=cases.tolist(), weights=rng.dirichlet(np.ones(len(cases))))
+
+
+# 1. The epigraph.
+
+
+def value_by_hand(epigraph: Epigraph, weights: np.ndarray) -> float:
+    """The program's value at these weights, with ℓ, v and u as small as the constraints allow."""
+    errors = weights @ epigraph.results[:, epigraph.policies] - epigraph.targets
+    piece = np.array([sum(knot < error for knot in epigraph.pieces.knots) for error in errors], dtype=int)
+    constant, linear, quadratic = epigraph.pieces.coefficients[piece].T
+    loss = constant + linear * errors + quadratic * errors**2
+    if epigraph.pieces.is_polyhedral:
+        c0, c1, _ = epigraph.pieces.coefficients.T
+        np.testing.assert_allclose(loss, (c0[:, None] + np.outer(c1, errors)).max(axis=0), atol=1e-12)
+    value = 0.0
+    for share, fraction in zip(epigraph.shares, epigraph.tail_fractions, strict=True):
+        if fraction == 0:
+            value += share * loss.max()
+        else:  # piecewise linear in v with kinks at the losses, so one of them is best
+            value += share * min(v + epigraph.probabilities @ np.maximum(loss - v, 0) / fraction for v in loss)
+    return float(value)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("measure", MEASURES, ids=repr)
+def test_the_epigraph_is_worth_what_the_judge_says(measure: ro.Measure, loss: ro.Loss) -> None:
+    rng = np.random.default_rng(7)
+    evenly = random_problem(8, measure=measure, loss=loss, results=40 * rng.random((5, 4)) - 25)
+    lopsided = random_problem(9, measure=measure, loss=loss, probabilities=uneven(9))
+    for problem in [evenly] if isinstance(measure, ro.KOfN) else [evenly, lopsided]:
+        epigraph = make_epigraph(problem)
+        for _ in range(5):
+            test = random_test(problem, rng)
+            value = value_by_hand(epigraph, test.full_weights()) * epigraph.unit
+            assert value == pytest.approx(problem.objective(test), rel=1e-9, abs=1e-9 * problem.unit)
+
+
+@settings(max_examples=50)
+@given(problem=problems(), seed=st.integers(0, 1000))
+def test_the_epigraph_of_any_problem_is_worth_what_the_judge_says(problem: ro.Problem, seed: int) -> None:
+    assume(ro.Need.CVAR_MIXTURE in problem.needs)
+    epigraph, test = make_epigraph(problem), random_test(problem, np.random.default_rng(seed))
+    value = value_by_hand(epigraph, test.full_weights()) * epigraph.unit
+    assert value == pytest.approx(problem.objective(test), rel=1e-9, abs=1e-9 * problem.unit)
+
+
+@pytest.mark.parametrize("number", range(len(LOSSES)))
+def test_results_in_other_units_give_the_same_program(number: int) -> None:
+    per_mille = [ro.AbsoluteError(), ro.PinballError(0.8), ro.EpsilonInsensitiveError(500.0)]
+    per_mille += [ro.SquaredError(), ro.HuberError(1000.0)]
+    results = np.random.default_rng(10).random((5, 4))
+    one = make_epigraph(random_problem(10, results=results, loss=LOSSES[number]))
+    other = make_epigraph(random_problem(10, results=1e4 * results - 700, loss=per_mille[number]))
+    for name in ("results", "policies", "targets", "probabilities", "shares", "tail_fractions"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-11)
+    np.testing.assert_allclose(one.pieces.knots, other.pieces.knots, atol=1e-11)
+    np.testing.assert_allclose(one.pieces.coefficients, other.pieces.coefficients, atol=1e-11)
+    assert one.results.min() == 0
+    assert one.results.max() == 1
+    assert other.unit == pytest.approx(one.unit * (1e4 if number < len(AFFINE_LOSSES) else 1e8))
+
+
+def test_a_measure_that_is_no_mixture_of_cvars_has_no_epigraph() -> None:
+    with pytest.raises(ro.Unsupported, match="no finite mixture of CVaRs"):
+        make_epigraph(random_problem(11, measure=ro.KOfN(2, 5), probabilities=uneven(11)))
+
+
+# 2. Weak duality.
+
+FUNCTIONS = {
+    **{repr(loss): loss.pieces for loss in LOSSES},
+    "half a parabola": ro.PiecewiseQuadratic(knots=[0.0], coefficients=[[0, 0, 1], [0, 2, 0]]),
+    "four pieces": ro.PiecewiseQuadratic(
+        knots=[-1.0, 0.0, 0.5], coefficients=[[-2.0, -3, 0], [0, 0, 1.0], [0, 0.5, 0], [0.125, 0, 0.5]]
+    ),
+    "a line": ro.PiecewiseQuadratic(knots=[], coefficients=[[0.3, 2, 0]]),
+}
+
+
+@pytest.mark.parametrize("name", list(FUNCTIONS))
+def test_the_conjugate_is_the_supremum_over_a_fine_grid(name: str) -> None:
+    function = FUNCTIONS[name]
+    least, most = function.slope_range()
+    slopes = np.linspace(max(least, -3.0), min(most, 3.0), 13)
+    grid = np.linspace(-4, 4, 160_001)
+    supremum = np.array([(slope * grid - function.value(grid)).max() for slope in slopes])
+    np.testing.assert_allclose(function.conjugate(slopes), supremum, atol=1e-8)
+
+
+def arbitrary_numbers(size: int) -> st.SearchStrategy[np.ndarray]:
+    number = st.floats(-2, 2) | st.sampled_from([0.0, -1e300, 1e300, 1e-12, -1e-12, 0.125])
+    return st.lists(number, min_size=size, max_size=size).map(np.array)
+
+
+@settings(max_examples=60)
+@given(problem=problems(most_policies=2), data=st.data())
+def test_whatever_the_multipliers_the_tail_weights_lie_in_the_risk_envelope(problem: ro.Problem, data: Any) -> None:
+    assume(ro.Need.CVAR_MIXTURE in problem.needs)
+    epigraph, d = make_epigraph(problem), problem.n_scenarios
+    multipliers = data.draw(arbitrary_numbers(len(epigraph.shares) * d)).reshape(-1, d)
+    alpha = allowed_tail_weights(epigraph, multipliers)
+    assert alpha.min() >= 0
+    assert alpha.sum() == pytest.approx(1, abs=1e-9)
+    subsets = np.array(list(itertools.product([0, 1], repeat=d)))
+    allowed = problem.measure.tail_weight(np.minimum(subsets @ epigraph.probabilities, 1.0))
+    assert (subsets @ alpha <= allowed + 1e-9).all()
+
+
+def test_tail_weights_that_are_allowed_already_are_left_alone() -> None:
+    for measure in (ro.CVaR(0.3), ro.WorstCase(), ro.Mean()):
+        problem = random_problem(12, measure=measure, probabilities=uneven(12))
+        losses_of_a_test = problem.losses(random_test(problem, np.random.default_rng(0)))
+        alpha = measure.weights(losses_of_a_test, problem.scenarios.probabilities)
+        np.testing.assert_allclose(allowed_tail_weights(make_epigraph(problem), alpha[None, :]), alpha, atol=1e-12)
+
+
+@settings(max_examples=100)
+@given(problem=problems(), data=st.data(), seed=st.integers(0, 1000))
+def test_a_cut_from_arbitrary_multipliers_is_below_every_test(problem: ro.Problem, data: Any, seed: int) -> None:
+    assume(ro.Need.CVAR_MIXTURE in problem.needs)
+    epigraph, d = make_epigraph(problem), problem.n_scenarios
+    multipliers = data.draw(arbitrary_numbers(len(epigraph.shares) * d)).reshape(-1, d)
+    alpha = allowed_tail_weights(epigraph, multipliers)
+    pulls = data.draw(st.lists(st.floats(-50, 50) | st.just(0.0), min_size=d, max_size=d).map(np.array))
+    pulls = pulls * alpha if data.draw(st.booleans()) else pulls
+    cut = dual_cut(epigraph, alpha, pulls) * epigraph.unit
+    rng = np.random.default_rng(seed)
+    for _ in range(5):
+        test = random_test(problem, rng)
+        assert problem.objective(test) >= test.full_weights() @ cut - rounding(problem)
+
+
+@settings(max_examples=50)
+@given(problem=problems(), loss=losses(), seed=st.integers(0, 1000))
+def test_a_cut_from_the_best_response_touches_its_test(problem: ro.Problem, loss: ro.Loss, seed: int) -> None:
+    assume(ro.Need.CVAR_MIXTURE in problem.needs)
+    problem = replace(problem, loss=loss)
+    epigraph, test = make_epigraph(problem), random_test(problem, np.random.default_rng(seed))
+    alpha = problem.measure.weights(problem.losses(test), problem.scenarios.probabilities)
+    errors = test.full_weights() @ epigraph.results[:, epigraph.policies] - epigraph.targets
+    cut = dual_cut(epigraph, alpha, alpha * epigraph.pieces.slope(errors)) * epigraph.unit
+    assert test.full_weights() @ cut == pytest.approx(problem.objective(test), abs=rounding(problem))
+
+
+def test_a_vanishing_tail_weight_with_a_large_pull_does_not_spoil_the_cut() -> None:
+    problem = random_problem(13, loss=ro.SquaredError(), measure=ro.WorstCase())
+    epigraph = make_epigraph(problem)
+    alpha, pulls = np.zeros(problem.n_scenarios), np.zeros(problem.n_scenarios)
+    alpha[:2], pulls[:2] = [1.0, 1e-310], 1.0
+    cut = dual_cut(epigraph, alpha, pulls) * epigraph.unit
+    assert not np.isnan(cut).any()
+    assert (cut <= [problem.objective(problem.test(cases=[case], weights=[1.0])) for case in range(5)]).all()
+
+
+# 3. One convex program per tuple.
+
+
+@pytest.mark.parametrize("solver", INSTALLED_SOLVERS)
+@pytest.mark.parametrize("name", PROBLEM_NAMES)
+def test_every_tuple_gets_its_optimum_and_a_true_lower_bound(name: str, solver: str) -> None:
+    problem, tolerance = small_problems()[name], convex.SOLVERS[solver].tolerance
+    optima = list(tuple_optima(problem, solver))
+    assert [optimum.cases for optimum in optima] == list(tuples(problem))
+    for optimum in optima:
+        best = best_of_tuple(problem, optimum.cases)
+        value = problem.objective(problem.test(cases=optimum.cases, weights=optimum.weights))
+        slack = tolerance * problem.unit + rounding(problem)
+        assert best - rounding(problem) <= value <= best + slack
+        assert best - slack <= optimum.lower_bound <= best + rounding(problem)
+        assert optimum.claimed_objective == pytest.approx(best, abs=slack)
+
+
+@pytest.mark.parametrize("loss", CURVED_LOSSES, ids=repr)
+@pytest.mark.parametrize("solver", CONIC_SOLVERS)
+def test_curved_losses_get_their_optimum_by_conic_solvers(solver: str, loss: ro.Loss) -> None:
+    for measure, probabilities in [(ro.CVaR(0.3), None), (ro.WorstCase(), None), (HALF_AND_HALF, uneven(14))]:
+        problem = random_problem(14, n_cases=4, loss=loss, measure=measure, probabilities=probabilities)
+        slack = convex.SOLVERS[solver].tolerance * problem.unit + rounding(problem)
+        for optimum in tuple_optima(problem, solver):
+            best = minimize_scalar(
+                lambda w, problem=problem, cases=optimum.cases: problem.objective(
+                    problem.test(cases=cases, weights=[w, 1 - w])
+                ),
+                bounds=(0, 1),
+                method="bounded",
+                options={"xatol": 1e-11},
+            ).fun
+            value = problem.objective(problem.test(cases=optimum.cases, weights=optimum.weights))
+            assert value == pytest.approx(best, abs=slack)
+            assert best - slack <= optimum.lower_bound <= best + rounding(problem)
+
+
+@pytest.mark.parametrize("loss", [ro.AbsoluteError(), ro.HuberError(0.1)], ids=repr)
+def test_a_program_used_again_answers_like_one_built_afresh(loss: ro.Loss) -> None:
+    problem = random_problem(15, loss=loss, measure=ro.CVaR(0.5))
+    epigraph = make_epigraph(problem)
+    reused = TupleProgram(epigraph, 2, "CLARABEL")
+    for cases in [(0, 1), (3, 4), (0, 1), (1, 2)]:
+        one, other = reused.solve(cases), TupleProgram(epigraph, 2, "CLARABEL").solve(cases)
+        np.testing.assert_allclose(one.weights, other.weights, atol=1e-6)
+        assert one.lower_bound == pytest.approx(other.lower_bound, abs=1e-8)
+        assert one.claimed_objective == pytest.approx(other.claimed_objective, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("solver", "options"),
+    [
+        ("SCS", {"max_iters": 1}),
+        ("SCS", {"max_iters": 7}),
+        ("OSQP", {"max_iter": 1}),
+        ("OSQP", {"max_iter": 30}),
+        ("CLARABEL", {"max_iter": 1}),
+        ("CLARABEL", {"max_iter": 4}),
+    ],
+    ids=str,
+)
+def test_a_solver_stopped_far_too_early_still_yields_a_true_lower_bound(
+    solver: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(convex.SOLVERS, solver, replace(convex.SOLVERS[solver], options=options))
+    for name in PROBLEM_NAMES:
+        problem = small_problems()[name]
+        program = TupleProgram(make_epigraph(problem), problem.n_chosen, solver)
+        for cases in itertools.islice(tuples(problem), 2):
+            try:
+                optimum = program.solve(cases)
+            except ro.BackendFailure:  # a solver may also say that it has no answer
+                continue
+            best = best_of_tuple(problem, cases)
+            assert optimum.lower_bound <= best + rounding(problem)
+            assert problem.objective(problem.test(cases=cases, weights=optimum.weights)) >= best - rounding(problem)
+
+
+@pytest.mark.parametrize("solver", ["CLARABEL", "HIGHS"])
+def test_without_time_the_enumeration_has_a_test_and_a_true_bound(solver: str) -> None:
+    for problem in (random_problem(16, n_cases=6, size=3), small_problems()["required and forbidden"]):
+        solution = ro.solve(problem, ConvexEnumeration(solver=solver), time_limit_seconds=0)
+        assert solution.test is not None
+        assert problem.why_not(solution.test) is None
+        assert solution.limit is ro.Limit.TIME
+        assert solution.stats.tuples < problem.n_tuples
+        assert solution.lower_bound <= brute_force(problem) + rounding(problem)
+        assert solution.objective >= brute_force(problem) - rounding(problem)
+
+
+def test_osqp_errs_with_its_default_step_size_and_not_with_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tuple was found by a search over 75 random ones; most others come out right either way."""
+    results = racing_arrows(50, np.random.default_rng(2)).to_numpy()[:, :40]
+    targets = ro.softmax_targets(results, betas=(0, 1, 2, 4))
+    problem = ro.Problem(results=results, size=3, measure=ro.CVaR(0.01), targets=targets)
+    epigraph, cases = make_epigraph(problem), (33, 40, 43)
+    best = TupleProgram(epigraph, 3, "HIGHS").solve(cases).claimed_objective
+    ours, tolerance = TupleProgram(epigraph, 3, "OSQP").solve(cases), convex.SOLVERS["OSQP"].tolerance
+    assert ours.claimed_objective == pytest.approx(best, abs=tolerance)
+    assert ours.lower_bound == pytest.approx(best, abs=tolerance)
+    assert problem.objective(problem.test(cases=cases, weights=ours.weights)) == pytest.approx(best, abs=tolerance)
+    monkeypatch.setitem(convex.SOLVERS, "OSQP", replace(convex.SOLVERS["OSQP"], options={}))
+    theirs = TupleProgram(epigraph, 3, "OSQP").solve(cases)
+    assert abs(theirs.claimed_objective - best) > 1e-3
+    assert theirs.lower_bound <= best + rounding(problem)
+
+
+# 4. The whole selection as a mixed-integer program.
+
+
+@pytest.mark.parametrize("backend", MIXED_INTEGER_BACKENDS)
+@pytest.mark.parametrize("name", PROBLEM_NAMES)
+def test_the_mixed_integer_program_finds_the_best_of_all_tuples(name: str, backend: str) -> None:
+    problem = small_problems()[name]
+    solution = ro.solve(problem, backend)
+    slack = ro.BACKENDS[backend].capabilities.tolerance * problem.unit + rounding(problem)
+    assert solution.status is ro.Status.OPTIMAL
+    assert solution.limit is None
+    assert solution.objective == pytest.approx(brute_force(problem), abs=slack)
+    assert solution.lower_bound == pytest.approx(brute_force(problem), abs=slack)
+
+
+@settings(max_examples=15)
+@given(problem=problems(most_cases=5, most_policies=4))
+def test_arrays_for_scipy_find_the_best_of_all_tuples_of_any_problem(problem: ro.Problem) -> None:
+    assume(problem.needs == {ro.Need.CVAR_MIXTURE, ro.Need.POLYHEDRAL_LOSS})
+    solution = ro.solve(problem, "scipy-milp")
+    slack = 1e-6 * problem.unit + rounding(problem)
+    assert solution.objective == pytest.approx(brute_force(problem), abs=slack)
+    assert solution.lower_bound <= brute_force(problem) + slack
+
+
+@pytest.mark.parametrize("name", PROBLEM_NAMES)
+def test_both_statements_of_the_program_are_of_one_size_and_one_relaxation(name: str) -> None:
+    import pulp  # not above: loaded before OSQP it makes OSQP crash, and `formulations.milp` sees to the order
+
+    problem = small_problems()[name]
+    model, arrays = selection_program(problem).model, selection_arrays(problem)
+    assert (model.numConstraints(), model.numVariables()) == arrays.rows.shape
+    for variable in model.variables():
+        variable.cat = "Continuous"
+    model.solve(pulp.HiGHS(msg=False))
+    relaxed = milp(
+        arrays.cost,
+        bounds=Bounds(arrays.lower, arrays.upper),
+        constraints=LinearConstraint(arrays.rows, arrays.low, arrays.high),
+    )
+    assert pulp.value(model.objective) == pytest.approx(relaxed.fun, abs=1e-6)
+    assert relaxed.fun * problem.unit <= brute_force(problem) + 1e-6 * problem.unit
+
+
+class TwiceTheSame(ro.Measure):
+    """CVaR(1/2) as a mixture that names the same tail fraction twice."""
+
+    name = "twice"
+
+    def tail_weight(self, tail: np.ndarray) -> np.ndarray:
+        return ro.CVaR(0.5).tail_weight(tail)
+
+    def cvar_mixture(self, probabilities: np.ndarray) -> Any:
+        mixture = ro.CVaR(0.5).cvar_mixture(probabilities)
+        return mixture._replace(shares=np.array([0.25, 0.75]), tail_fractions=np.array([0.5, 0.5]))
+
+
+@pytest.mark.parametrize("backend", ["scipy-milp", "pulp-highs", "cvxpy-highs"])
+def test_a_mixture_may_name_a_tail_fraction_twice(backend: str) -> None:
+    problem = random_problem(17, n_cases=4, measure=TwiceTheSame())
+    expected = brute_force(replace(problem, measure=ro.CVaR(0.5)))
+    assert ro.solve(problem, backend).objective == pytest.approx(expected, abs=1e-6)
+
+
+@functools.cache
+def long_problem() -> tuple[ro.Problem, float]:
+    """A selection that takes minutes, and the objective of a fair test for it."""
+    results = racing_arrows(60, np.random.default_rng(0)).to_numpy()[:, :48]
+    problem = ro.Problem(results=results, size=4, targets=ro.softmax_targets(results, betas=(0, 1, 2, 4)))
+    some = replace(problem, forbidden_cases=tuple(case for case in range(60) if case % 5))
+    return problem, ro.solve(some, "regret-matching", rounds=100).objective
+
+
+@pytest.mark.parametrize("backend", MIXED_INTEGER_BACKENDS)
+def test_too_short_a_time_gives_no_false_claim(backend: str) -> None:
+    problem, upper_bound = long_problem()
+    solution = ro.solve(problem, backend, time_limit_seconds=0.2)
+    assert solution.limit is ro.Limit.TIME
+    assert solution.status is not ro.Status.OPTIMAL
+    assert solution.lower_bound <= upper_bound + rounding(problem)
+    if solution.test is None:
+        assert solution.status is ro.Status.NO_TEST
+    else:
+        assert problem.why_not(solution.test) is None
+        assert solution.objective == problem.objective(solution.test)
+
+
+@pytest.mark.parametrize("backend", MIXED_INTEGER_BACKENDS)
+def test_without_time_nothing_is_found_and_nothing_proved(backend: str) -> None:
+    solution = ro.solve(long_problem()[0], backend, time_limit_seconds=0)
+    assert (solution.status, solution.limit) == (ro.Status.NO_TEST, ro.Limit.TIME)
+    assert solution.lower_bound in (-np.inf, 0.0)  # nothing, or that losses are not negative; no solver's own infinity
+
+
+@pytest.mark.parametrize("backend", MIXED_INTEGER_BACKENDS)
+def test_what_no_mixed_integer_linear_program_states_is_declined_with_the_reason(backend: str) -> None:
+    with pytest.raises(ro.Unsupported, match="it does not handle a loss with curvature"):
+        ro.solve(random_problem(18, loss=ro.HuberError()), backend)
+    with pytest.raises(ro.Unsupported, match="it does not handle a measure known only by its tail weights"):
+        ro.solve(random_problem(18, measure=ro.KOfN(2, 5), probabilities=uneven(18)), backend)
+
+
+@pytest.mark.parametrize("ending", [".mps", ".lp"])
+@pytest.mark.parametrize("name", PROBLEM_NAMES)
+def test_a_written_model_is_read_and_solved_to_the_same_value(name: str, ending: str, tmp_path: Path) -> None:
+    problem, path = small_problems()[name], tmp_path / f"model{ending}"
+    write_model(problem, path)
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("mip_rel_gap", 0.0)
+    assert solver.readModel(str(path)) == highspy.HighsStatus.kOk
+    solver.run()
+    assert solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
+    value = solver.getInfo().objective_function_value * problem.unit
+    assert value == pytest.approx(brute_force(problem), abs=1e-6 * problem.unit)
+
+
+# 5. The whole selection as a mixed-integer convex program.
+
+
+@pytest.mark.skipif(find_spec("pyscipopt") is None, reason="SCIP is not installed")
+@pytest.mark.parametrize("loss", CURVED_LOSSES, ids=repr)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"measure": ro.CVaR(0.3)},
+        {"measure": HALF_AND_HALF, "probabilities": uneven(19)},
+        {"measure": ro.WorstCase(), "required_cases": [2], "forbidden_cases": [0], "size": 1},
+    ],
+    ids=["cvar", "unequal", "required and forbidden"],
+)
+def test_choosing_and_weighing_at_once_equals_enumeration_for_curved_losses(
+    loss: ro.Loss, options: dict[str, Any]
+) -> None:
+    problem = random_problem(19, n_cases=4, loss=loss, **options)
+    solution = ro.solve(problem, ConvexSelection(solver="SCIP"))
+    slack = convex.MIXED_INTEGER_TOLERANCE * problem.unit
+    assert solution.status is ro.Status.OPTIMAL
+    assert solution.objective == pytest.approx(ro.solve(problem, "cvxpy-clarabel").objective, abs=slack)
+    assert solution.objective == pytest.approx(brute_force(problem), abs=slack)
+    assert solution.lower_bound <= brute_force(problem) + rounding(problem)
+
+
+@pytest.mark.skipif(find_spec("pyscipopt") is None, reason="SCIP is not installed")
+def test_choosing_and_weighing_at_once_without_time_is_no_failure() -> None:
+    solution = ro.solve(
+        random_problem(19, loss=ro.SquaredError()), ConvexSelection(solver="SCIP"), time_limit_seconds=0
+    )
+    assert solution.limit is ro.Limit.TIME
+    assert solution.status is ro.Status.NO_TEST
+
+
+# 6. A fresh tuple for every evaluation.
+
+MIXERS: list[Callable[[ro.Problem], MixedOptimum]] = [explicit_optimum, column_generation_optimum]
+
+
+def check_mixed(problem: ro.Problem, mixed: MixedOptimum, tolerance: float = 1e-6) -> None:
+    assert mixed.probabilities.min() >= 0
+    assert mixed.probabilities.sum() == pytest.approx(1, abs=1e-9)
+    assert len({test.cases for test in mixed.tests}) == len(mixed.tests) == len(mixed.probabilities)
+    assert all(problem.why_not(test) is None for test in mixed.tests)
+    expected = sum(q * problem.losses(test) for q, test in zip(mixed.probabilities, mixed.tests, strict=True))
+    value = problem.measure.value(np.asarray(expected), problem.scenarios.probabilities)
+    assert mixed.objective == pytest.approx(value, abs=rounding(problem))
+    assert mixed.objective == mixed_objective(problem, mixed.tests, mixed.probabilities)
+    assert mixed.lower_bound <= mixed.objective <= mixed.lower_bound + tolerance * problem.unit + problem.rounding
+
+
+@pytest.mark.parametrize("name", PROBLEM_NAMES)
+def test_both_ways_to_the_mixed_optimum_agree_and_beat_the_sequential_one(name: str) -> None:
+    problem = small_problems()[name]
+    explicit, by_columns = explicit_optimum(problem), column_generation_optimum(problem)
+    assert explicit.objective == pytest.approx(by_columns.objective, abs=1e-6 * problem.unit)
+    for mixed in (explicit, by_columns):
+        check_mixed(problem, mixed)
+        assert mixed.objective <= ro.solve(problem, "scipy-milp").objective + 1e-7 * problem.unit
+        assert mixed.lower_bound <= min(explicit.objective, by_columns.objective) + rounding(problem)
+
+
+@settings(max_examples=10)
+@given(problem=problems(most_cases=4, most_policies=3))
+def test_both_ways_to_the_mixed_optimum_agree_on_any_problem(problem: ro.Problem) -> None:
+    assume(problem.needs == {ro.Need.CVAR_MIXTURE, ro.Need.POLYHEDRAL_LOSS})
+    explicit, by_columns = explicit_optimum(problem), column_generation_optimum(problem)
+    assert explicit.objective == pytest.approx(by_columns.objective, abs=1e-6 * problem.unit + problem.rounding)
+    check_mixed(problem, explicit)
+    check_mixed(problem, by_columns)
+    assert by_columns.objective <= brute_force(problem) + 1e-6 * problem.unit + problem.rounding
+
+
+@pytest.mark.parametrize("find", MIXERS)
+def test_mixing_does_not_help_where_every_case_is_off_by_the_same(find: Callable[[ro.Problem], MixedOptimum]) -> None:
+    """Results 0 and 1, target 1/2: either case is off by 1/2, and so is every average of losses."""
+    problem = ro.Problem(results=[[0.0], [1.0]], size=1)
+    assert brute_force(problem) == 0.5
+    assert find(problem).objective == pytest.approx(0.5, abs=1e-9)
+    check_mixed(problem, find(problem))
+
+
+@pytest.mark.parametrize("find", MIXERS)
+def test_mixing_halves_the_worst_case_where_cases_err_in_turn(find: Callable[[ro.Problem], MixedOptimum]) -> None:
+    """Case 0 over-estimates policy 0 by 1, case 1 under-estimates policy 1 by 1, and case 2 is the target.
+
+    Either case alone has a worst loss of 1. Drawn with probabilities q and 1 - q they have the expected losses q and
+    1 - q, whose larger one is least, at 1/2, for q = 1/2.
+    """
+    problem = ro.Problem(
+        results=[[1.0, 0.0], [0.0, -1.0], [0.0, 0.0]],
+        size=1,
+        measure=ro.WorstCase(),
+        targets=[[0.0, 0.0, 1.0]],
+        forbidden_cases=[2],
+    )
+    mixed = find(problem)
+    assert brute_force(problem) == 1.0
+    assert mixed.objective == pytest.approx(0.5, abs=1e-7)
+    assert mixed.lower_bound == pytest.approx(0.5, abs=1e-6)
+    assert sorted(test.cases for test in mixed.tests) == [(0,), (1,)]
+    np.testing.assert_allclose(mixed.probabilities, 0.5, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_curved_loss_is_mixed_by_columns_and_refused_by_the_explicit_program(size: int) -> None:
+    """Errors of 1 on one policy each, squared: alone 1, mixed 1/2; together w² and (1 - w)², at best 1/4."""
+    problem = ro.Problem(
+        results=[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]],
+        size=size,
+        measure=ro.WorstCase(),
+        loss=ro.SquaredError(),
+        targets=[[0.0, 0.0, 1.0]],
+        forbidden_cases=[2],
+    )
+    with pytest.raises(ro.Unsupported, match="affine pieces"):
+        explicit_optimum(problem)
+    mixed = column_generation_optimum(problem)
+    check_mixed(problem, mixed)
+    assert mixed.objective == pytest.approx({1: 0.5, 2: 0.25}[size], abs=1e-6)
+
+
+def test_a_curved_loss_mixed_by_columns_beats_the_sequential_optimum_on_random_problems() -> None:
+    for loss, seed in zip(CURVED_LOSSES, (20, 21), strict=True):
+        problem = random_problem(seed, n_cases=3, loss=loss, measure=ro.CVaR(0.3))
+        mixed = column_generation_optimum(problem)
+        check_mixed(problem, mixed)
+        assert mixed.objective <= brute_force(problem) + 1e-6 * problem.unit
