@@ -74,13 +74,13 @@ SOLVERS: dict[str, ConvexSolver] = {
     "ECOS": ConvexSolver(
         "ecos", 1e-6, conic=True, extra="solvers", options={"abstol": 1e-10, "reltol": 1e-10, "feastol": 1e-10}
     ),
-    "PIQP": ConvexSolver("piqp", 1e-6, extra="solvers", options={"eps_abs": 1e-10, "eps_rel": 1e-10}),
+    "PIQP": ConvexSolver("piqp", 1e-5, extra="solvers", options={"eps_abs": 1e-10, "eps_rel": 1e-10}),
     # Without presolving, so that multipliers come back for the constraints as they were stated.
     "SCIP": ConvexSolver(
         "pyscipopt",
         1e-5,
         extra="solvers",
-        options={"scip_params": {"presolving/maxrounds": 0, "propagating/maxroundsroot": 0}},
+        options={"scip_params": {"presolving/maxrounds": 0, "propagating/maxroundsroot": 0, "misc/catchctrlc": False}},
     ),
     "GUROBI": ConvexSolver("gurobipy", 1e-6, conic=True, extra="gurobi"),
     "MOSEK": ConvexSolver("mosek", 1e-6, conic=True, extra="mosek"),
@@ -90,7 +90,11 @@ SOLVERS: dict[str, ConvexSolver] = {
 MIXED_INTEGER_TOLERANCE = 1e-4  # what mixed-integer answers are good for where the constraints are curved
 MIXED_INTEGER_OPTIONS: dict[str, Callable[[float | None], dict[str, Any]]] = {
     "SCIP": lambda seconds: {
-        "scip_params": {"limits/gap": 0.0, **({} if seconds is None else {"limits/time": seconds})}
+        "scip_params": {
+            "limits/gap": 0.0,
+            "misc/catchctrlc": False,
+            **({} if seconds is None else {"limits/time": seconds}),
+        }
     },
     "GUROBI": lambda seconds: {"MIPGap": 0.0, **({} if seconds is None else {"TimeLimit": seconds})},
     "MOSEK": lambda seconds: {

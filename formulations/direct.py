@@ -53,7 +53,7 @@ def selection_arrays(problem: Problem) -> SelectionArrays:
     tails = [(share, eta) for share, eta in zip(epigraph.shares, epigraph.tail_fractions, strict=True) if eta < 1]
     excesses = [(share, eta) for share, eta in tails if eta > 0]
     sizes = [len(choosable), len(cases), p, d, len(tails), d * len(excesses)]
-    y, w, _, loss, level, excess = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    y, w, score, loss, level, excess = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
 
     def block(parts: dict[int, sparse.sparray], height: int) -> sparse.sparray:
         """A row of blocks: the parts by the number of their variables, zeros elsewhere."""
@@ -97,8 +97,9 @@ def selection_arrays(problem: Problem) -> SelectionArrays:
         if eta == 1:
             cost[loss] += share * epigraph.probabilities
     lower, upper = np.full(sum(sizes), -np.inf), np.full(sum(sizes), np.inf)
-    lower[np.concatenate([y, w, excess])] = 0.0
-    upper[np.concatenate([y, w])] = 1.0
+    lower[np.concatenate([y, w, score, excess])] = 0.0
+    upper[np.concatenate([y, w, score])] = 1.0
+    lower[np.concatenate([loss, level])], upper[np.concatenate([loss, level])] = epigraph.loss_range()
     integer = np.zeros(sum(sizes), dtype=np.int64)
     integer[y] = 1
     return SelectionArrays(

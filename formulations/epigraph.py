@@ -60,6 +60,18 @@ class Epigraph(NamedTuple):
     tail_fractions: FloatArray
     unit: float
 
+    def loss_range(self) -> tuple[float, float]:
+        """The least and the greatest loss there can be, since errors lie in [-1, 1].
+
+        An optimal level v_i is a quantile of the losses, so it lies here too. Saying so spares a solver the question
+        whether a level with a tiny share is unbounded, which HiGHS has answered wrongly.
+        """
+        _, linear, quadratic = self.pieces.coefficients.T
+        curved = quadratic > 0
+        turning = np.concatenate([self.pieces.knots, -linear[curved] / (2 * quadratic[curved]), [-1.0, 1.0]])
+        losses = self.pieces.value(np.clip(turning, -1.0, 1.0))
+        return float(losses.min()), float(losses.max())
+
 
 def make_epigraph(problem: Problem) -> Epigraph:
     """Lay a problem out for modelling languages."""

@@ -36,6 +36,7 @@ for _solver in ("osqp", "scs", "ecos", "piqp", "clarabel", "pyscipopt", "scipy.o
 import pulp  # noqa: E402
 
 from formulations.epigraph import Epigraph, make_epigraph, selected_test  # noqa: E402
+from rposst_opt.errors import BackendFailure  # noqa: E402
 from rposst_opt.problem import Need, Problem  # noqa: E402
 from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Stats  # noqa: E402
 
@@ -105,8 +106,9 @@ def selection_program(problem: Problem) -> SelectionProgram:
     chosen = {x: model.add_variable(f"y_{x}", cat="Binary") for x in problem.selectable_cases}
     weights = {x: model.add_variable(f"w_{x}", 0, 1) for x in cases}
     n_policies, d = epigraph.results.shape[1], len(epigraph.targets)
-    scores = [model.add_variable(f"score_{j}") for j in range(n_policies)]
-    losses = [model.add_variable(f"loss_{s}") for s in range(d)]
+    least, greatest = epigraph.loss_range()
+    scores = [model.add_variable(f"score_{j}", 0, 1) for j in range(n_policies)]
+    losses = [model.add_variable(f"loss_{s}", least, greatest) for s in range(d)]
 
     objective = []
     model += pulp.lpSum([]), "objective"
@@ -125,7 +127,7 @@ def selection_program(problem: Problem) -> SelectionProgram:
         if fraction == 1:
             objective += [share * epigraph.probabilities[s] * losses[s] for s in range(d)]
             continue
-        level = model.add_variable(f"level_{i}")
+        level = model.add_variable(f"level_{i}", least, greatest)
         objective.append(share * level)
         for s in range(d):
             excess: Any = 0
@@ -190,6 +192,8 @@ class MilpSelection:
         bound = solver.bound(program.model.solverModel)
         bound = bound * unit if bound > -SOLVERS_INFINITY else float("-inf")
         if program.model.sol_status not in (PROVED_OPTIMAL, INCUMBENT_ONLY):
+            if budget.reached() is None:
+                raise BackendFailure(f"{self.solver} ended with {pulp.LpStatus[program.model.status]!r} and no test.")
             return Candidate(test=None, lower_bound=bound, limit=limit, stats=stats)
         claimed = float(pulp.value(program.model.objective)) * unit
         if proved and self.solver == "CBC":

@@ -169,7 +169,9 @@ def _minimise_measure(
     width = n + n_parts + n_parts * d  # z, v, u; the u of a part with η = 0 are fixed at zero
     cost = np.zeros(width)
     upper = np.full(width, np.inf)
-    lower = np.concatenate([np.where(free, -np.inf, 0.0), np.full(n_parts, -np.inf), np.zeros(n_parts * d)])
+    least, greatest = epigraph.loss_range()
+    lower = np.concatenate([np.where(free, -np.inf, 0.0), np.full(n_parts, least), np.zeros(n_parts * d)])
+    upper[n : n + n_parts] = greatest
     blocks = [sparse.hstack([rows, sparse.csr_array((rows.shape[0], width - n))])]
     for i, (share, eta) in enumerate(parts):
         cost[n + i] = share

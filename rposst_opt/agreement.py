@@ -26,11 +26,15 @@ import numpy as np
 
 from rposst_opt.backends import BACKENDS, entry_of, how_to_install, judge
 from rposst_opt.bounds import regret_matching_gap
+from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import BackendFailure, ProblemError, RposstError
 from rposst_opt.problem import Problem
 from rposst_opt.solution import Backend, Budget, Candidate, Capabilities, Solution
 
 TIME_LIMIT_SECONDS = 60.0  # for one backend on one problem
+STACK_BYTES = (
+    256 * 1024 * 1024
+)  # for the thread of a backend: solvers recurse deeply, and only a main thread's stack grows
 PATIENCE_SECONDS = 30.0  # how long beyond its limit a backend is waited for: a first compilation takes part of it
 
 
@@ -139,6 +143,9 @@ def agree(
     >>> report.agreed, [finding.verdict.value for finding in report.findings]
     (True, ['agrees', 'agrees'])
     """
+    for name, seconds in (("time_limit_seconds", time_limit_seconds), ("patience_seconds", patience_seconds)):
+        if not (math.isfinite(seconds) and seconds >= 0):
+            raise ProblemError(f"`{name}` must be a number from 0 on, got {seconds:g}.")
     names = list(BACKENDS) if backends is None else list(backends)
     if not names:
         raise ProblemError("`backends` must name at least one backend.")
@@ -184,7 +191,9 @@ def _run(problem: Problem, name: str, time_limit_seconds: float, patience_second
     if reason is not None:
         return Finding(backend=name, verdict=Verdict.DECLINED, reason=reason, version=version)
     watch = _Watch(problem, backend, time_limit_seconds)
+    usual = threading.stack_size(STACK_BYTES)
     watch.start()
+    threading.stack_size(usual)
     watch.join(time_limit_seconds + patience_seconds)
     if watch.is_alive():
         reason = f"it did not answer within {time_limit_seconds + patience_seconds:g} s, its limit and some patience"
@@ -193,8 +202,10 @@ def _run(problem: Problem, name: str, time_limit_seconds: float, patience_second
         reason = f"it raised {type(watch.error).__name__}: {watch.error}"
         return Finding(backend=name, verdict=Verdict.FAILED, reason=reason, version=version)
     candidate = watch.candidate
-    if candidate is None:
-        return Finding(backend=name, verdict=Verdict.FAILED, reason="it returned nothing", version=version)
+    reason = _not_a_candidate(problem, candidate)
+    if reason is not None:
+        return Finding(backend=name, verdict=Verdict.FAILED, reason=reason, version=version)
+    assert candidate is not None
     try:
         # The bound is left out here: whether it is true is a question of evidence, below.
         solution = judge(problem, replace(candidate, lower_bound=-math.inf), name, 0.0, watch.seconds)
@@ -205,6 +216,22 @@ def _run(problem: Problem, name: str, time_limit_seconds: float, patience_second
         reason = f"it found no test before {stopped} ended its run"
         return Finding(backend=name, verdict=Verdict.FAILED, reason=reason, version=version, candidate=candidate)
     return Finding(backend=name, verdict=Verdict.AGREES, solution=solution, candidate=candidate, version=version)
+
+
+def _not_a_candidate(problem: Problem, candidate: object) -> str | None:
+    """What is wrong with the form of an answer, before anybody looks at what it says."""
+    if candidate is None:
+        return "it returned nothing"
+    if not isinstance(candidate, Candidate):
+        return f"it returned a {type(candidate).__name__}, not a Candidate"
+    if not (candidate.test is None or isinstance(candidate.test, EfficientTest)):
+        return f"it returned a {type(candidate.test).__name__} as its test, not an EfficientTest"
+    if not isinstance(candidate.lower_bound, int | float | np.number):
+        return f"it returned {candidate.lower_bound!r} as its lower bound, not a number"
+    if candidate.claimed_losses is not None and np.shape(candidate.claimed_losses) != (problem.n_scenarios,):
+        shape = np.shape(candidate.claimed_losses)
+        return f"it returned losses of shape {shape} for {problem.n_scenarios} scenarios"
+    return None
 
 
 class _Watch(threading.Thread):
@@ -290,7 +317,8 @@ def _false_claim(problem: Problem, candidate: Candidate, solution: Solution, all
         losses = problem.losses(solution.test)
         weights = problem.measure.weights(losses, problem.scenarios.probabilities)
         # A loss enters the objective with its weight, so it may miss by as much more as it counts less.
-        misses = weights * np.abs(candidate.claimed_losses - losses)
+        claimed_losses = np.where(weights > 0, candidate.claimed_losses, losses)
+        misses = weights * np.abs(claimed_losses - losses)
         worst = int(np.argmax(np.nan_to_num(misses, nan=np.inf)))
         if not misses[worst] <= allowance:
             policy = problem.policy_names[problem.scenarios.policies[worst]]

@@ -127,6 +127,7 @@ class Problem:
         n_cases, n_policies = table.shape
         set_field(self, "results", table)
         set_field(self, "measure", _instance_of(Measure, "measure", CVaR(0.01) if measure is None else measure))
+        _check_tail_weight(self.measure)
         set_field(self, "loss", _instance_of(Loss, "loss", AbsoluteError() if loss is None else loss))
         set_field(self, "case_names", _checked_names("case_names", case_names, n_cases))
         set_field(self, "policy_names", _checked_names("policy_names", policy_names, n_policies))
@@ -329,6 +330,20 @@ def _instance_of(kind: type, name: str, value: Kind) -> Kind:
     if not isinstance(value, kind):
         raise ProblemError(f"`{name}` must be a {kind.__name__}, for instance one of rposst_opt's, got {value!r}.")
     return value
+
+
+def _check_tail_weight(measure: Measure) -> None:
+    """A measure of one's own must be one: proofs rest on it."""
+    tails = np.linspace(0.0, 1.0, 129)
+    weights = np.asarray(measure.tail_weight(tails), dtype=np.float64)
+    if weights.shape != tails.shape or not np.isfinite(weights).all():
+        raise ProblemError(f"the tail weight of {measure!r} must be a finite number for every tail in [0, 1].")
+    if abs(weights[0]) > SUM_TOLERANCE or abs(weights[-1] - 1) > SUM_TOLERANCE:
+        raise ProblemError(
+            f"the tail weight of {measure!r} must go from 0 to 1, got {weights[0]:g} to {weights[-1]:g}."
+        )
+    if (np.diff(weights) < -SUM_TOLERANCE).any() or (np.diff(weights[1:], n=2) > SUM_TOLERANCE).any():
+        raise ProblemError(f"the tail weight of {measure!r} must be concave and must not fall.")
 
 
 def _checked_names(name: str, names: Sequence[object] | None, count: int) -> tuple[str, ...]:
