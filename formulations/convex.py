@@ -55,7 +55,13 @@ SOLVERS: dict[str, ConvexSolver] = {
         "clarabel", 1e-7, conic=True, options={"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
     ),
     "HIGHS": ConvexSolver("highspy", 1e-7),
-    "SCS": ConvexSolver("scs", 1e-4, conic=True, options={"eps_abs": 1e-8, "eps_rel": 1e-8, "max_iters": 100_000}),
+    # Without Anderson acceleration, which now and then keeps SCS from converging on programs of this shape.
+    "SCS": ConvexSolver(
+        "scs",
+        1e-4,
+        conic=True,
+        options={"eps_abs": 1e-8, "eps_rel": 1e-8, "max_iters": 100_000, "acceleration_lookback": 0},
+    ),
     "SCIPY": ConvexSolver("scipy", 1e-7),
     # With its default, adaptive step size OSQP stops short on programs of this shape: its value and its multipliers
     # are out by some hundredths.

@@ -15,7 +15,7 @@ and a part with η_i = 1 costs λ_i Ψ_s on ℓ_s, with neither v nor u.
 
 import time
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ from rposst_opt.errors import BackendFailure
 from rposst_opt.losses import FloatArray
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Stats
+
+SOLVED, LIMIT_REACHED = 0, 1  # SciPy's status
 
 
 class SelectionArrays(NamedTuple):
@@ -117,6 +119,19 @@ def selection_arrays(problem: Problem) -> SelectionArrays:
     )
 
 
+def _run_milp(arrays: SelectionArrays, time_limit_seconds: float | None, *, presolve: bool) -> Any:
+    options: dict[str, Any] = {"mip_rel_gap": 0.0, "presolve": presolve}
+    if time_limit_seconds is not None:
+        options["time_limit"] = time_limit_seconds
+    return optimize.milp(
+        arrays.cost,
+        integrality=arrays.integer,
+        bounds=optimize.Bounds(arrays.lower, arrays.upper),
+        constraints=optimize.LinearConstraint(arrays.rows, arrays.low, arrays.high),
+        options=options,
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class DirectMilp:
     """Solve the whole selection with `scipy.optimize.milp`."""
@@ -138,20 +153,14 @@ class DirectMilp:
         started = time.perf_counter()
         arrays = selection_arrays(problem)
         built = time.perf_counter()
-        options = {"mip_rel_gap": 0.0}
-        if budget.time_limit_seconds is not None:
-            options["time_limit"] = budget.time_limit_seconds
-        outcome = optimize.milp(
-            arrays.cost,
-            integrality=arrays.integer,
-            bounds=optimize.Bounds(arrays.lower, arrays.upper),
-            constraints=optimize.LinearConstraint(arrays.rows, arrays.low, arrays.high),
-            options=options,
-        )
+        outcome = _run_milp(arrays, budget.time_limit_seconds, presolve=True)
+        if outcome.status not in (SOLVED, LIMIT_REACHED):
+            # SciPy's HiGHS has ended small programs of this shape with "solve error", and solves them unsimplified.
+            outcome = _run_milp(arrays, budget.time_limit_seconds, presolve=False)
         stats = Stats(build_seconds=built - started, solve_seconds=time.perf_counter() - built)
-        if outcome.status not in (0, 1):
+        if outcome.status not in (SOLVED, LIMIT_REACHED):
             raise BackendFailure(f"SciPy's milp could not solve the program: {outcome.message}")
-        limit = Limit.TIME if outcome.status == 1 else None
+        limit = Limit.TIME if outcome.status == LIMIT_REACHED else None
         dual_bound = outcome.mip_dual_bound
         bound = -np.inf if dual_bound is None else float(dual_bound) * arrays.epigraph.unit
         if outcome.x is None:

@@ -15,12 +15,15 @@ reason, never left out.
 """
 
 import math
+import queue
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib import metadata
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,9 +35,6 @@ from rposst_opt.problem import Problem
 from rposst_opt.solution import Backend, Budget, Candidate, Capabilities, Solution
 
 TIME_LIMIT_SECONDS = 60.0  # for one backend on one problem
-STACK_BYTES = (
-    256 * 1024 * 1024
-)  # for the thread of a backend: solvers recurse deeply, and only a main thread's stack grows
 PATIENCE_SECONDS = 30.0  # how long beyond its limit a backend is waited for: a first compilation takes part of it
 
 
@@ -190,25 +190,21 @@ def _run(problem: Problem, name: str, time_limit_seconds: float, patience_second
     reason = capabilities.why_not(problem)
     if reason is not None:
         return Finding(backend=name, verdict=Verdict.DECLINED, reason=reason, version=version)
-    watch = _Watch(problem, backend, time_limit_seconds)
-    usual = threading.stack_size(STACK_BYTES)
-    watch.start()
-    threading.stack_size(usual)
-    watch.join(time_limit_seconds + patience_seconds)
-    if watch.is_alive():
+    answer = _ask(problem, backend, time_limit_seconds, patience_seconds)
+    if answer is None:
         reason = f"it did not answer within {time_limit_seconds + patience_seconds:g} s, its limit and some patience"
         return Finding(backend=name, verdict=Verdict.FAILED, reason=reason, version=version)
-    if watch.error is not None:
-        reason = f"it raised {type(watch.error).__name__}: {watch.error}"
+    if answer.error is not None:
+        reason = f"it raised {type(answer.error).__name__}: {answer.error}"
         return Finding(backend=name, verdict=Verdict.FAILED, reason=reason, version=version)
-    candidate = watch.candidate
+    candidate = answer.candidate
     reason = _not_a_candidate(problem, candidate)
     if reason is not None:
         return Finding(backend=name, verdict=Verdict.FAILED, reason=reason, version=version)
     assert candidate is not None
     try:
         # The bound is left out here: whether it is true is a question of evidence, below.
-        solution = judge(problem, replace(candidate, lower_bound=-math.inf), name, 0.0, watch.seconds)
+        solution = judge(problem, replace(candidate, lower_bound=-math.inf), name, 0.0, answer.seconds)
     except BackendFailure as error:
         return Finding(backend=name, verdict=Verdict.FAILED, reason=str(error), version=version, candidate=candidate)
     if solution.test is None:
@@ -234,26 +230,55 @@ def _not_a_candidate(problem: Problem, candidate: object) -> str | None:
     return None
 
 
-class _Watch(threading.Thread):
-    """Runs a backend apart, so that one that hangs can be left behind."""
+class _Answer(NamedTuple):
+    """What came of asking a backend."""
 
-    def __init__(self, problem: Problem, backend: Backend, time_limit_seconds: float) -> None:
+    candidate: Candidate | None
+    error: BaseException | None
+    seconds: float
+
+
+class _Worker(threading.Thread):
+    """Runs backends apart, one after the other, so that one that hangs can be left behind.
+
+    One thread serves them all while none hangs: SCIP crashes after some hundred solves in a new thread each.
+    """
+
+    def __init__(self) -> None:
         super().__init__(daemon=True)
-        self.problem, self.backend = problem, backend
-        self.time_limit_seconds = time_limit_seconds
-        self.candidate: Candidate | None = None
-        self.error: BaseException | None = None
-        self.seconds = 0.0
+        self.questions: queue.SimpleQueue[tuple[Problem, Backend, float]] = queue.SimpleQueue()
+        self.answers: queue.SimpleQueue[_Answer] = queue.SimpleQueue()
 
     def run(self) -> None:
-        """Solve; whatever is raised is evidence, and kept."""
-        budget = Budget(time_limit_seconds=self.time_limit_seconds)
-        started = budget.elapsed_seconds()
-        try:
-            self.candidate = self.backend.solve(self.problem, budget)
-        except BaseException as error:
-            self.error = error
-        self.seconds = budget.elapsed_seconds() - started
+        """Answer; whatever is raised is evidence, and kept."""
+        while True:
+            problem, backend, time_limit_seconds = self.questions.get()
+            started = time.perf_counter()
+            candidate, error = None, None
+            try:
+                candidate = backend.solve(problem, Budget(time_limit_seconds=time_limit_seconds))
+            except BaseException as raised:
+                error = raised
+            self.answers.put(_Answer(candidate, error, time.perf_counter() - started))
+
+
+_workers: list[_Worker] = []  # the one that is free, if there is one
+
+
+def _ask(problem: Problem, backend: Backend, time_limit_seconds: float, patience_seconds: float) -> _Answer | None:
+    """Let a worker ask the backend; None if it does not answer in time, and the worker is then left behind."""
+    try:
+        worker = _workers.pop()
+    except IndexError:
+        worker = _Worker()
+        worker.start()
+    worker.questions.put((problem, backend, time_limit_seconds))
+    try:
+        answer = worker.answers.get(timeout=time_limit_seconds + patience_seconds)
+    except queue.Empty:
+        return None
+    _workers.append(worker)
+    return answer
 
 
 def _version_of(capabilities: Capabilities) -> str:

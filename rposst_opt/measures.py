@@ -280,7 +280,9 @@ class TailTable(NamedTuple):
 
 
 TABLE_DEGREE = 6
-TABLE_TOLERANCE = 2e-14  # of g, whose values lie in [0, 1]: about what SciPy's incomplete beta function itself keeps
+TABLE_TOLERANCE = (
+    6e-14  # of g, whose values lie in [0, 1]: a little above the noise of SciPy's incomplete beta function
+)
 TABLE_DEPTH = 50  # a kink is closed in on until its cell is 2^-50 wide
 
 

@@ -47,8 +47,9 @@ def finite_table(
     bad = np.argwhere(~np.isfinite(table))
     if len(bad):
         case, policy = bad[0].tolist()
-        case_name = str(case if case_names is None else case_names[case])
-        policy_name = str(policy if policy_names is None else policy_names[policy])
+        # Whether there are enough names is not known yet.
+        case_name = str(case_names[case] if case_names is not None and case < len(case_names) else case)
+        policy_name = str(policy_names[policy] if policy_names is not None and policy < len(policy_names) else policy)
         raise ProblemError(
             f"`results` must be finite, got {table[case, policy]} for test case {case_name!r} and "
             f"policy {policy_name!r}."

@@ -174,7 +174,7 @@ class Budget:
         self.gap = gap
         self._progress = progress
         self._interrupted = threading.Event()
-        self._made = self._started = time.monotonic()
+        self._started = time.monotonic()
 
     def reached(self) -> Limit | None:
         """Which limit the run has reached by now, if any."""
@@ -183,10 +183,6 @@ class Budget:
         if self.time_limit_seconds is not None and time.monotonic() - self._started >= self.time_limit_seconds:
             return Limit.TIME
         return None
-
-    def elapsed_seconds(self) -> float:
-        """How long the run takes by now, whatever is left out of the time limit."""
-        return time.monotonic() - self._made
 
     def restart_clock(self) -> None:
         """Leave out of the time limit what has passed until now, such as a first compilation."""
