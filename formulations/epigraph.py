@@ -82,6 +82,8 @@ def make_epigraph(problem: Problem) -> Epigraph:
     spread = float(np.ptp(problem.results)) or 1.0
     unit = problem.unit
     pieces = problem.loss.pieces
+    constant, linear, curvature = pieces.coefficients.T
+    least = problem.scenarios.probabilities.min()
     return Epigraph(
         results=(problem.results - low) / spread,
         policies=problem.scenarios.policies,
@@ -89,10 +91,11 @@ def make_epigraph(problem: Problem) -> Epigraph:
         probabilities=problem.scenarios.probabilities,
         pieces=PiecewiseQuadratic(
             knots=pieces.knots / spread,
-            coefficients=pieces.coefficients * np.array([1.0, spread, spread**2]) / unit,
+            coefficients=np.stack([constant, linear * spread, curvature * spread * spread], axis=1) / unit,
         ),
         shares=mixture.shares,
-        tail_fractions=mixture.tail_fractions,
+        # A tail that is no likelier than any single scenario is the worst case, and so it is stated.
+        tail_fractions=np.where(mixture.tail_fractions <= least, 0.0, mixture.tail_fractions),
         unit=unit,
     )
 

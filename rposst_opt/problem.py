@@ -17,7 +17,7 @@ from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.losses import AbsoluteError, FloatArray, Loss
 from rposst_opt.measures import CVaR, Measure
-from rposst_opt.results import as_numbers, finite_table, is_frame
+from rposst_opt.results import as_numbers, check_finite, is_frame, numeric_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,7 +123,7 @@ class Problem:
         if is_frame(results):
             case_names = list(results.index) if case_names is None else case_names
             policy_names = list(results.columns) if policy_names is None else policy_names
-        table = _read_only(finite_table(results, case_names, policy_names))
+        table = _read_only(numeric_table(results))
         n_cases, n_policies = table.shape
         set_field(self, "results", table)
         set_field(self, "measure", _instance_of(Measure, "measure", CVaR(0.01) if measure is None else measure))
@@ -131,6 +131,7 @@ class Problem:
         set_field(self, "loss", _instance_of(Loss, "loss", AbsoluteError() if loss is None else loss))
         set_field(self, "case_names", _checked_names("case_names", case_names, n_cases))
         set_field(self, "policy_names", _checked_names("policy_names", policy_names, n_policies))
+        check_finite(table, self.case_names, self.policy_names)
         self._check_range()
 
         set_field(self, "targets", _checked_targets(targets, n_cases))

@@ -32,29 +32,33 @@ def is_frame(table: object) -> "TypeIs[pd.DataFrame]":
     return hasattr(table, "loc") and hasattr(table, "columns")
 
 
-def finite_table(
-    results: "ArrayLike | pd.DataFrame",
-    case_names: Sequence[object] | None = None,
-    policy_names: Sequence[object] | None = None,
-) -> FloatArray:
+def finite_table(results: "ArrayLike | pd.DataFrame") -> FloatArray:
     """A copy of the results as numbers, or an error that says where one is missing."""
+    table = numeric_table(results)
     if is_frame(results):
-        case_names = list(results.index) if case_names is None else case_names
-        policy_names = list(results.columns) if policy_names is None else policy_names
+        check_finite(table, [str(name) for name in results.index], [str(name) for name in results.columns])
+    else:
+        check_finite(table, *([str(place) for place in range(length)] for length in table.shape))
+    return table
+
+
+def numeric_table(results: "ArrayLike | pd.DataFrame") -> FloatArray:
+    """A copy of the results as numbers, cases by policies, whatever the numbers are."""
     table = as_numbers("results", results)
     if table.ndim != 2 or table.size == 0:
         raise ProblemError(f"`results` must be a table of test cases by policies, got shape {table.shape}.")
+    return table
+
+
+def check_finite(table: FloatArray, case_names: Sequence[str], policy_names: Sequence[str]) -> None:
+    """Refuse a table with a number missing, and say where."""
     bad = np.argwhere(~np.isfinite(table))
     if len(bad):
         case, policy = bad[0].tolist()
-        # Whether there are enough names is not known yet.
-        case_name = str(case_names[case] if case_names is not None and case < len(case_names) else case)
-        policy_name = str(policy_names[policy] if policy_names is not None and policy < len(policy_names) else policy)
         raise ProblemError(
-            f"`results` must be finite, got {table[case, policy]} for test case {case_name!r} and "
-            f"policy {policy_name!r}."
+            f"`results` must be finite, got {table[case, policy]} for test case {case_names[case]!r} and "
+            f"policy {policy_names[policy]!r}."
         )
-    return table
 
 
 def as_numbers(name: str, values: object) -> FloatArray:
