@@ -489,13 +489,16 @@ def _progress_bar() -> "Iterator[Callable[[Progress], None]]":
     from rich.progress import Progress as Bar
 
     console = _console(stderr=True)
+    if not console.is_terminal:
+        yield lambda progress: None
+        return
     columns = (
         BarColumn(),
         TextColumn("{task.percentage:>5.1f} % of {task.fields[sets]} sets"),
         TimeRemainingColumn(),
         TextColumn("best {task.fields[objective]:.6g}"),
     )
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Bar(*columns, console=console, transient=True) as bar:
         # The share done, because the number of sets may be too large for a float.
         task = bar.add_task("", total=1.0, visible=False, sets="", objective=float("inf"))
 

@@ -27,8 +27,8 @@ from rposst_opt.solution import Solution
 
 TEST_FORMAT = "rposst-test/1"
 SEPARATORS = (",", "\t", ";")
-# What reads as a number and still is none to calculate with: the words, and digits beyond float64.
-NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity|(\d+\.?\d*|\.\d+)(e[+-]?\d+)?)", re.IGNORECASE)
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
+NO_NUMBER = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
 def read_results(path: Path, *, only_cases: Collection[str] | None = None) -> pd.DataFrame:
@@ -147,17 +147,17 @@ def _check_same_names(path: Path, kind: str, names: Sequence[str], expected: Seq
 def _as_numbers(
     path: Path, cells: pd.DataFrame, rows: str, names: list[str], columns: str, header: list[str]
 ) -> FloatArray:
-    numbers = np.empty(cells.shape)
-    for place in range(cells.shape[1]):
-        numbers[:, place] = pd.to_numeric(cells.iloc[:, place].str.strip(), errors="coerce").to_numpy(dtype=np.float64)
+    # Python reads a number to its last bit, which not every version of pandas does.
+    texts = [[text.strip() for text in row] for row in cells.to_numpy().tolist()]
+    numbers = np.array([[float(text) if NUMBER.fullmatch(text) else np.nan for text in row] for row in texts])
     bad = np.argwhere(~np.isfinite(numbers))
     if len(bad):
         row, column = bad[0]
-        text = cells.iloc[row, column].strip()
+        text = texts[row][column]
         where = f"{_named(path)}: the cell of {rows} {names[row]!r} and {columns} {header[column]!r}"
         if not text:
             raise ProblemError(f"{where} is empty: every cell needs a number.")
-        if NOT_FINITE.fullmatch(text):
+        if NUMBER.fullmatch(text) or NO_NUMBER.fullmatch(text):
             raise ProblemError(f"{where} must be finite, got {text!r}.")
         hint = " Write decimals with a point." if "," in text else ""
         raise ProblemError(f"{where} must be a number, got {text!r}.{hint}")
