@@ -139,12 +139,14 @@ class TupleProgram:
 
         objective: cp.Expression = cp.Constant(0.0)
         self._tails: list[cp.Constraint | None] = []
+        self.levels: list[cp.Variable] = []
         for share, fraction in zip(epigraph.shares, epigraph.tail_fractions, strict=True):
             if fraction == 1:
                 objective += share * (epigraph.probabilities @ losses)
                 self._tails.append(None)
                 continue
             level = cp.Variable()
+            self.levels.append(level)
             excess: cp.Expression = cp.Constant(np.zeros(d))
             objective += share * level
             if fraction > 0:
@@ -343,6 +345,8 @@ class ConvexSelection:
         chosen = cp.Variable(len(problem.selectable_cases), boolean=True)
         places = [cases.index(case) for case in problem.selectable_cases]
         choice = [program.weights[places] <= chosen, cp.sum(chosen) == problem.size]
+        least, greatest = epigraph.loss_range()
+        choice += [bound for level in program.levels for bound in (level >= least, level <= greatest)]
         selection = cp.Problem(program.objective, [*program.constraints, *choice])
         built = time.perf_counter()
         try:
@@ -356,6 +360,8 @@ class ConvexSelection:
         proved = selection.status == cp.OPTIMAL
         limit = None if proved else Limit.TIME
         if program.weights.value is None or chosen.value is None:
+            if budget.reached() is None:
+                raise BackendFailure(f"{self.solver} ended with {selection.status!r} and no test.")
             return Candidate(test=None, lower_bound=-np.inf, limit=limit, stats=stats)
         claimed = float(selection.value) * epigraph.unit
         slack = MIXED_INTEGER_TOLERANCE * problem.unit / 2
