@@ -31,7 +31,7 @@ test-lowest:  ## run the tests with the lowest versions of all dependencies
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip uv
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[solvers]'
-	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis pytest pytest-benchmark
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis pytest
 	.venv-lowest/bin/pytest
 
 $(VENV)/installed: pyproject.toml Makefile
@@ -43,5 +43,5 @@ $(VENV)/installed: pyproject.toml Makefile
 	@touch $@
 
 clean:  ## remove the environments and caches
-	rm -rf .venv .venv-lowest .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks dist
+	rm -rf .venv .venv-lowest .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

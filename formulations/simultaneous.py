@@ -42,6 +42,7 @@ from rposst_opt.problem import Need, Problem
 from rposst_opt.solution import Budget, Candidate
 
 COLUMN_TOLERANCE = 1e-7  # relative to the scale of losses: how much a column must promise to be worth adding
+EXPLICIT_LOSSES = 20_000  # tuples times scenarios up to which the explicit program is the faster way
 SMALLEST_PROBABILITY = 1e-12  # tests drawn less often than this are left out of the mixture
 
 
@@ -63,6 +64,14 @@ class MixedOptimum:
     probabilities: FloatArray
     objective: float
     lower_bound: float
+
+
+def simultaneous_optimum(problem: Problem) -> MixedOptimum:
+    """The best distribution over tests: all at once where the program is small and linear, by columns otherwise."""
+    small = problem.n_tuples * problem.n_scenarios <= EXPLICIT_LOSSES
+    if small and Need.POLYHEDRAL_LOSS in problem.needs:
+        return explicit_optimum(problem)
+    return column_generation_optimum(problem)
 
 
 def explicit_optimum(problem: Problem) -> MixedOptimum:

@@ -21,6 +21,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp, minimize_sca
 from strategies import losses, problems
 
 import formulations.convex as convex
+import formulations.simultaneous as simultaneous
 import rposst_opt as ro
 from formulations.convex import ConvexEnumeration, ConvexSelection, TupleProgram, tuple_optima
 from formulations.direct import selection_arrays
@@ -629,3 +630,15 @@ def test_a_curved_loss_mixed_by_columns_beats_the_sequential_optimum_on_random_p
         mixed = column_generation_optimum(problem)
         check_mixed(problem, mixed)
         assert mixed.objective <= brute_force(problem) + 1e-6 * problem.unit
+
+
+@pytest.mark.parametrize("loss", [ro.AbsoluteError(), ro.SquaredError()])
+@pytest.mark.parametrize("limit", [0, 10**9])
+def test_the_mixed_optimum_does_not_depend_on_the_way_to_it(
+    loss: ro.Loss, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simultaneous, "EXPLICIT_LOSSES", limit)
+    problem = ro.Problem(results=np.random.default_rng(4).random((5, 4)), size=2, measure=ro.CVaR(0.5), loss=loss)
+    optimum = simultaneous.simultaneous_optimum(problem)
+    by_columns = simultaneous.column_generation_optimum(problem)
+    assert optimum.objective == pytest.approx(by_columns.objective, abs=1e-6 * problem.unit)
