@@ -42,9 +42,7 @@ logger = logging.getLogger("rposst_opt")
 
 MOST = 10**9  # of rounds or threads: beyond it somebody has mistyped
 ROUNDING = 1e-12  # relative to the scale of losses: a bound must exceed the best loss by more than this to prune
-STRETCH_SECONDS = (
-    0.05  # how much work a thread takes at a time: little enough to stop soon, enough to hide the overhead
-)
+STRETCH_SECONDS = 0.05  # how much a thread takes on at a time: little enough to stop soon, enough to hide the overhead
 # After an early end all cases together are bounded, for a second at most: so many results may be touched, a scenario
 # counts for as many as sorting it takes, and more rounds would hardly improve the bound.
 RELAXATION_WORK, SORTING_WORK, RELAXATION_ROUNDS = 5 * 10**8, 100, 1000
@@ -179,14 +177,15 @@ class _Search:
                         outcome = future.result()
                         self._take(outcome)
                         stretch = _next_stretch(outcome)
-                    limit = limit or budget.reached()
+                    if limit is None and (pending or next_rank < total):
+                        limit = budget.reached()
                     if limit is not None:
                         self.cutoff[1] = 1.0
                     if self.done:
                         budget.tell(Progress(done=self.done, total=total, objective=self.best.loss))
             finally:
                 self.cutoff[1] = 1.0
-        return limit if self.done < total else None
+        return limit
 
     def _take(self, outcome: _Stretch) -> None:
         self.best = min(self.best, outcome) if self.done else outcome

@@ -756,3 +756,11 @@ def peak_megabytes(size: str) -> float:
 def test_a_large_problem_needs_little_memory() -> None:
     play_all(larger_problem(0), rounds=10)
     assert peak_megabytes("large") < peak_megabytes("tiny") + 200
+
+
+def test_a_single_tuple_that_is_cut_short_tells_of_the_time_limit() -> None:
+    problem = ro.Problem(results=np.random.default_rng(8).random((4, 50)), size=4)
+    stopped = ro.solve(problem, "regret-matching", rounds=10**9, time_limit_seconds=0.2)
+    assert stopped.limit is ro.Limit.TIME
+    assert stopped.stats.rounds < 10**9
+    assert stopped.lower_bound <= stopped.objective
