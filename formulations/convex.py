@@ -18,6 +18,7 @@ which takes a third of the time or less.
 The lower bound is made from the solver's multipliers by `formulations.duality`: it is true whatever the solver did.
 """
 
+import functools
 import itertools
 import sys
 import time
@@ -231,6 +232,8 @@ def run_solver(program: cp.Problem, solver: str, options: Mapping[str, Any]) -> 
     if solver == "OSQP" and "pulp" in sys.modules and "osqp" not in sys.modules:
         # See formulations.milp, which loads them in the right order.
         raise BackendFailure("OSQP crashes if PuLP is imported before it: import osqp first.")
+    if solver == "GUROBI":
+        options = {**options, "env": _silent_gurobi()}
     try:
         with warnings.catch_warnings():
             # CVXPY warns of inaccurate answers; here every answer is scored again and its bound made from scratch.
@@ -238,6 +241,14 @@ def run_solver(program: cp.Problem, solver: str, options: Mapping[str, Any]) -> 
             program.solve(solver=solver, warm_start=False, **options)
     except cp.SolverError as error:
         raise BackendFailure(f"{solver} gave up: {error}") from None
+
+
+@functools.cache
+def _silent_gurobi() -> Any:
+    """An environment that does not announce its licence on standard output."""
+    import gurobipy
+
+    return gurobipy.Env(params={"OutputFlag": 0})
 
 
 def tuple_optima(problem: Problem, solver: str) -> Iterator[TupleOptimum]:

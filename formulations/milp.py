@@ -76,7 +76,9 @@ def _scip(time_limit: float | None) -> Any:
 
 
 def _gurobi(time_limit: float | None) -> Any:
-    return pulp.GUROBI(msg=False, timeLimit=time_limit, gapRel=0, MIPGapAbs=0, FeasibilityTol=1e-9, IntFeasTol=1e-9)
+    # In an environment of its own that is told to be silent first: settings are announced on standard output otherwise.
+    silent = {"OutputFlag": 0, "MIPGapAbs": 0, "FeasibilityTol": 1e-9, "IntFeasTol": 1e-9}
+    return pulp.GUROBI(msg=False, timeLimit=time_limit, gapRel=0, manageEnv=True, envOptions=silent)
 
 
 SOLVERS: dict[str, MilpSolver] = {
