@@ -447,7 +447,7 @@ def test_only_a_few_of_many_known_cases_are_listed() -> None:
 def test_rescaling_maps_the_least_result_to_zero_and_the_greatest_to_one(row: list[float]) -> None:
     rescaled, scale = ro.rescale([row])
     assert (scale.low, scale.high) == (min(row), max(row))
-    assert (rescaled.min(), rescaled.max()) == (0, 1)
+    assert (float(rescaled.min()), float(rescaled.max())) == (0.0, 1.0)
     np.testing.assert_allclose([[scale.low + scale.in_file_units(each) for each in rescaled[0]]], [row], atol=1e-9)
 
 
