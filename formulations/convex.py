@@ -13,7 +13,7 @@ and ℓ_s ≥ Δ(κ₁) + Σ_p (slope at the stretch's beginning · t_sp + c_p2 
 later stretch before an earlier one is full, and the sum is Δ(e_s).
 
 The tuple's results A_τ are a CVXPY parameter. The program is compiled once and solved for as many tuples as there are,
-which takes a third of the time or less.
+which takes a third of the time or less where the solver is fast (`make bench`).
 
 The lower bound is made from the solver's multipliers by `formulations.duality`: it is true whatever the solver did.
 """
