@@ -253,7 +253,10 @@ def _silent_gurobi() -> Any:
 
 def tuple_optima(problem: Problem, solver: str) -> Iterator[TupleOptimum]:
     """The optimum of every tuple, in lexicographic order."""
-    program = TupleProgram(make_epigraph(problem), problem.n_chosen, solver)
+    yield from _optima(problem, TupleProgram(make_epigraph(problem), problem.n_chosen, solver))
+
+
+def _optima(problem: Problem, program: TupleProgram) -> Iterator[TupleOptimum]:
     for chosen in itertools.combinations(problem.selectable_cases, problem.size):
         yield program.solve(tuple(sorted(chosen + problem.required_cases)))
 
@@ -294,8 +297,7 @@ class ConvexEnumeration:
         claims: TupleOptimum | None = None
         objective, lower_bound, done, limit = np.inf, np.inf, 0, None
         with budget.listening_for_interrupts():
-            for chosen in itertools.combinations(problem.selectable_cases, problem.size):
-                optimum = program.solve(tuple(sorted(chosen + problem.required_cases)))
+            for optimum in _optima(problem, program):
                 test = problem.test(cases=optimum.cases, weights=optimum.weights)
                 value = problem.objective(test)
                 if value < objective:

@@ -362,10 +362,8 @@ def backends(options: ProblemOptions | None, as_json: AsJson = False) -> None:
 
     problem = None if options is None else _read_problem(options)[0]
     rows: list[dict[str, Any]] = []
-    entry_words = {}
     for name, entry in BACKENDS.items():
         capabilities = entry.capabilities
-        entry_words[name] = _handles_words(capabilities)
         install = how_to_install(capabilities)
         reason = None if problem is None else capabilities.why_not(problem)
         rows.append(
@@ -389,7 +387,9 @@ def backends(options: ProblemOptions | None, as_json: AsJson = False) -> None:
     for row in rows:
         state = "installed" if row["installed"] else f"not installed: {row['install']}"
         out.print(_plain(f"{row['name']} ({state})"), soft_wrap=True)
-        out.print(_plain(f"    {row['method']}; handles {entry_words[row['name']]}"), soft_wrap=True)
+        out.print(
+            _plain(f"    {row['method']}; handles {_handles_words(BACKENDS[row['name']].capabilities)}"), soft_wrap=True
+        )
         out.print(_plain(f"    proves {row['proves']}; tolerance {row['tolerance']:g}"), soft_wrap=True)
         if problem is not None:
             verdict = "can solve this problem" if row["solves_this"] else f"cannot solve this problem: {row['why_not']}"
