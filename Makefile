@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint typecheck pytest test-lowest bench clean help
+.PHONY: demo test lint typecheck pytest test-lowest bench bench-exact clean help
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -26,6 +26,9 @@ pytest: $(VENV)/installed  ## run the tests
 bench: $(VENV)/installed  ## time the reference method and the convex programs
 	$(BIN)/python -m benchmarks.regret_matching
 	$(BIN)/python -m benchmarks.formulations
+
+bench-exact: $(VENV)/installed  ## time the exact solver and MILP solvers, and write benchmarks/README.md
+	$(BIN)/python -m benchmarks.exact
 
 test-lowest:  ## run the tests with the lowest versions of all dependencies
 	$(PYTHON) -m venv .venv-lowest

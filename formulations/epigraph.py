@@ -81,18 +81,13 @@ def make_epigraph(problem: Problem) -> Epigraph:
     low = float(problem.results.min())
     spread = float(np.ptp(problem.results)) or 1.0
     unit = problem.unit
-    pieces = problem.loss.pieces
-    constant, linear, curvature = pieces.coefficients.T
     least = problem.scenarios.probabilities.min()
     return Epigraph(
         results=(problem.results - low) / spread,
         policies=problem.scenarios.policies,
         targets=(problem.scenarios.targets - low) / spread,
         probabilities=problem.scenarios.probabilities,
-        pieces=PiecewiseQuadratic(
-            knots=pieces.knots / spread,
-            coefficients=np.stack([constant, linear * spread, curvature * spread * spread], axis=1) / unit,
-        ),
+        pieces=problem.loss.pieces.rescaled(error_unit=spread, value_unit=unit),
         shares=mixture.shares,
         # A tail that is no likelier than any single scenario is the worst case, and so it is stated.
         tail_fractions=np.where(mixture.tail_fractions <= least, 0.0, mixture.tail_fractions),

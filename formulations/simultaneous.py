@@ -30,12 +30,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import optimize, sparse
 
-from formulations.convex import ConvexEnumeration
-from formulations.direct import DirectMilp
 from formulations.duality import allowed_tail_weights
 from formulations.epigraph import Epigraph, make_epigraph
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import BackendFailure, Unsupported
+from rposst_opt.exact import Exact
 from rposst_opt.losses import FloatArray
 from rposst_opt.measures import Mean
 from rposst_opt.problem import Need, Problem
@@ -136,8 +135,7 @@ def _best_answer(problem: Problem, epigraph: Epigraph, multipliers: FloatArray) 
     alpha = allowed_tail_weights(epigraph, multipliers)
     table = np.zeros_like(problem.probabilities)
     table[np.nonzero(problem.probabilities)] = alpha / alpha.sum()
-    backend = DirectMilp() if Need.POLYHEDRAL_LOSS in problem.needs else ConvexEnumeration()
-    return backend.solve(replace(problem, measure=Mean(), probabilities=table), Budget())
+    return Exact().solve(replace(problem, measure=Mean(), probabilities=table), Budget())
 
 
 def _mixed(

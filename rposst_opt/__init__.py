@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from rposst_opt.backends import BACKENDS as BACKENDS
     from rposst_opt.backends import solve as solve
     from rposst_opt.bounds import regret_matching_gap as regret_matching_gap
+    from rposst_opt.certificate import Certificate as Certificate
+    from rposst_opt.certificate import CertificateCut as CertificateCut
+    from rposst_opt.certificate import Verification as Verification
+    from rposst_opt.certificate import verify_certificate as verify_certificate
     from rposst_opt.efficient_test import EfficientTest as EfficientTest
     from rposst_opt.errors import BackendFailure as BackendFailure
     from rposst_opt.errors import BackendNotFound as BackendNotFound
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
     from rposst_opt.solution import Capabilities as Capabilities
     from rposst_opt.solution import Limit as Limit
     from rposst_opt.solution import Progress as Progress
+    from rposst_opt.solution import RankedTest as RankedTest
     from rposst_opt.solution import Solution as Solution
     from rposst_opt.solution import Stats as Stats
     from rposst_opt.solution import Status as Status
@@ -59,6 +64,7 @@ _HOMES = {
     "agreement": ("Agreement", "Verdict", "agree"),
     "backends": ("BACKENDS", "solve"),
     "bounds": ("regret_matching_gap",),
+    "certificate": ("Certificate", "CertificateCut", "Verification", "verify_certificate"),
     "efficient_test": ("EfficientTest",),
     "errors": (
         "BackendFailure",
@@ -80,7 +86,18 @@ _HOMES = {
     "measures": ("CVaR", "KOfN", "Mean", "Measure", "Mixture", "WorstCase"),
     "problem": ("Need", "Problem"),
     "results": ("Scale", "rescale", "softmax_targets"),
-    "solution": ("Backend", "Budget", "Candidate", "Capabilities", "Limit", "Progress", "Solution", "Stats", "Status"),
+    "solution": (
+        "Backend",
+        "Budget",
+        "Candidate",
+        "Capabilities",
+        "Limit",
+        "Progress",
+        "RankedTest",
+        "Solution",
+        "Stats",
+        "Status",
+    ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

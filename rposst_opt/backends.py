@@ -15,7 +15,7 @@ from typing import Any
 
 from rposst_opt.errors import BackendFailure, BackendNotFound, BackendUnavailable, ProblemError, Unsupported
 from rposst_opt.problem import Problem
-from rposst_opt.solution import Backend, Budget, Candidate, Capabilities, Limit, Progress, Solution, Status
+from rposst_opt.solution import Backend, Budget, Candidate, Capabilities, Limit, Progress, Solution, Status, rank_tests
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,7 @@ def _by_solver(prefix: str, module: str, kind: str, solvers: Iterable[str]) -> d
 CONVEX_SOLVERS = ("CLARABEL", "HIGHS", "SCS", "SCIPY", "OSQP", "ECOS", "PIQP", "SCIP", "GUROBI", "MOSEK")
 
 BACKENDS: dict[str, Entry] = {
+    "exact": Entry("rposst_opt.exact", "Exact"),
     "regret-matching": Entry("rposst_opt.game", "RegretMatching"),
     "scipy-milp": Entry("formulations.direct", "DirectMilp"),
     **_by_solver("pulp", "formulations.milp", "MilpSelection", ("CBC", "HIGHS", "SCIP", "GUROBI")),
@@ -87,20 +88,35 @@ def entry_of(name: str) -> Entry:
     return BACKENDS[name]
 
 
-def choose_backend(problem: Problem) -> str:
-    """The backend that `auto` stands for: the first in the table that handles the problem and is installed."""
-    for name, entry in BACKENDS.items():
-        if entry.capabilities.why_not(problem) is None and not missing_packages(entry.capabilities):
+def choose_backend(problem: Problem, options: Iterable[str] = ()) -> str:
+    """The backend that `auto` stands for: the first in the table that handles the problem and is installed.
+
+    Options narrow the choice to backends that have them.
+    """
+    able = [
+        name
+        for name, entry in BACKENDS.items()
+        if entry.capabilities.why_not(problem) is None and not missing_packages(entry.capabilities)
+    ]
+    for name in able:
+        if set(options) <= set(_options_of(BACKENDS[name])):
             return name
+    if able:
+        known = sorted({option for name in able for option in _options_of(BACKENDS[name])})
+        raise ProblemError(f"no backend has the options {', '.join(options)} together. Known: {', '.join(known)}.")
     raise Unsupported("no installed backend handles this problem.")
+
+
+def _options_of(entry: Entry) -> list[str]:
+    """The names of a backend's options that are not settled."""
+    kind = entry.load()
+    return [option.name for option in fields(kind) if option.name not in entry.settled] if is_dataclass(kind) else []
 
 
 def make_backend(name: str, options: Mapping[str, Any]) -> Backend:
     """Make a backend with these options; a wrong option is an error that names the right ones."""
     entry = entry_of(name)
-    kind = entry.load()
-    known: list[str] = [option.name for option in fields(kind)] if is_dataclass(kind) else []
-    known = [option for option in known if option not in entry.settled]
+    known = _options_of(entry)
     unknown = [option for option in options if option not in known]
     if unknown:
         raise ProblemError(f"backend {name!r} has no option `{unknown[0]}`. It has: {', '.join(known) or 'none'}.")
@@ -158,7 +174,7 @@ def solve(
     if not (math.isfinite(gap) and gap >= 0):
         raise ProblemError(f"`gap` must be a number from 0 on, got {gap:g}.")
     if isinstance(backend, str):
-        name = choose_backend(problem) if backend == AUTO else backend
+        name = choose_backend(problem, options) if backend == AUTO else backend
         backend = make_backend(name, options)
     elif options:
         raise ProblemError(f"option `{next(iter(options))}` goes with a backend's name; this backend is already made.")
@@ -200,9 +216,10 @@ def judge(problem: Problem, candidate: Candidate, backend: str, tolerance: float
     if candidate.test is None:
         objective, status = math.inf, Status.NO_TEST
     else:
-        reason = problem.why_not(candidate.test)
-        if reason is not None:
-            raise BackendFailure(f"backend {backend!r} returned a test that is no answer: {reason}.")
+        for test in (candidate.test, *candidate.ranking):
+            reason = problem.why_not(test)
+            if reason is not None:
+                raise BackendFailure(f"backend {backend!r} returned a test that is no answer: {reason}.")
         objective = problem.objective(candidate.test)
         allowance = tolerance * problem.unit + problem.rounding
         if lower_bound > objective + allowance:
@@ -221,4 +238,6 @@ def judge(problem: Problem, candidate: Candidate, backend: str, tolerance: float
         limit=candidate.limit,
         seconds=seconds,
         stats=candidate.stats,
+        ranking=rank_tests(problem, candidate.ranking),
+        certificate=candidate.certificate,
     )

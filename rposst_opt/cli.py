@@ -1,4 +1,4 @@
-"""The command line: ``rposst demo | solve | score | agree | export | backends``.
+"""The command line: ``rposst demo | solve | score | verify | agree | export | backends``.
 
 Results go to standard output, progress and messages to standard error. Exit codes: 0 done, 1 no test, 2 bad input.
 
@@ -228,29 +228,97 @@ def solve(
             help="Be content with this gap, in the units of the objective: 0.05 is 5 % of the rescaled range."
         ),
     ] = 0.0,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            help="Show the best so many sets of cases; ties by the lower mean loss, then by position in the file."
+        ),
+    ] = None,
+    all_optimal: Annotated[
+        bool, typer.Option("--all-optimal", help="Show all sets of cases that are as good as the best.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(metavar="TEST.json", help="Write the test to this file.")] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(metavar="PROOF.json", help="Write a proof of the lower bound, for `rposst verify`, to this file."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Choose test cases and weights from a results file."""
     from rposst_opt.io import as_json as to_json
-    from rposst_opt.io import check_can_write, solution_record, write_atomically
+    from rposst_opt.io import certificate_record, check_can_write, solution_record, write_atomically
     from rposst_opt.solution import Status
 
-    if out is not None:
-        check_can_write(out)
-        _spare_inputs(out, options)
+    for path in (out, certificate):
+        if path is not None:
+            check_can_write(path)
+            _spare_inputs(path, options)
     problem, scale = _read_problem(options)
-    solution = _solve(problem, backend, {} if rounds is None else {"rounds": rounds}, time_limit, gap)
+    asked = {"rounds": rounds, "top": top, "all_optimal": all_optimal or None, "certificate": bool(certificate) or None}
+    wanted = {name: value for name, value in asked.items() if value is not None}
+    solution = _solve(problem, backend, wanted, time_limit, gap)
     record = to_json(solution_record(problem, solution, scale))
     try:
         if out is not None and solution.test is not None:
             write_atomically(out, record + "\n")
+        if certificate is not None and solution.certificate is not None:
+            write_atomically(certificate, to_json(certificate_record(problem, solution.certificate)) + "\n")
+        elif certificate is not None:
+            _console(stderr=True).print(
+                _plain(f"{certificate} was not written: {solution.limit or 'the run'} came before a whole proof.")
+            )
     finally:  # what was found is shown even if it cannot be written
         if as_json:
             print(record)
         else:
             _show_solution(_console(), problem, solution, scale)
     if solution.status is Status.NO_TEST:
+        raise typer.Exit(1)
+
+
+@app.command()
+@takes_problem()
+def verify(
+    options: ProblemOptions,
+    certificate: Annotated[
+        Path, typer.Argument(metavar="PROOF.json", help="What `rposst solve --certificate` wrote for this problem.")
+    ],
+    samples: Annotated[
+        int, typer.Option(help="How many sets of cases to draw where there are too many to look at all.")
+    ] = 100_000,
+    seed: Annotated[int, typer.Option(help="For drawing them.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Check a proof of a lower bound, without any solver; exit 1 if it does not hold."""
+    from rposst_opt.certificate import verify_certificate
+    from rposst_opt.io import as_json as to_json
+    from rposst_opt.io import read_certificate
+
+    problem, _ = _read_problem(options)
+    proof = read_certificate(certificate, problem)
+    outcome = verify_certificate(problem, proof, samples=samples, seed=seed)
+    if as_json:
+        record = {
+            "format": "rposst-verification/1",
+            "holds": outcome.holds,
+            "reason": outcome.reason,
+            "bound": proof.bound,
+            "n_cuts": len(proof.cuts),
+            "n_exceptions": len(proof.exceptions),
+            "n_checked": outcome.n_checked,
+            "n_tuples": outcome.n_tuples,
+        }
+        print(to_json(record))
+    elif outcome.holds:
+        looked_at = "all" if outcome.is_complete else f"a sample of {outcome.n_checked:,} of the"
+        apart = f", save on {len(proof.exceptions):,} named sets" if proof.exceptions else ""
+        _console().print(
+            f"The proof holds: no test has an objective below {proof.bound:.9g}{apart}. "
+            f"{len(proof.cuts):,} cuts were checked, and {looked_at} {outcome.n_tuples:,} sets of test cases."
+        )
+    else:
+        _console().print(_plain(f"The proof does not hold: {outcome.reason}."))
+    if not outcome.holds:
         raise typer.Exit(1)
 
 
@@ -496,11 +564,11 @@ def _progress_bar() -> "Iterator[Callable[[Progress], None]]":
         BarColumn(),
         TextColumn("{task.percentage:>5.1f} % of {task.fields[sets]} sets"),
         TimeRemainingColumn(),
-        TextColumn("best {task.fields[objective]:.6g}"),
+        TextColumn("best {task.fields[objective]:.6g}, at least {task.fields[bound]}"),
     )
     with Bar(*columns, console=console, transient=True) as bar:
         # The share done, because the number of sets may be too large for a float.
-        task = bar.add_task("", total=1.0, visible=False, sets="", objective=float("inf"))
+        task = bar.add_task("", total=1.0, visible=False, sets="", objective=float("inf"), bound="")
 
         def show(progress: "Progress") -> None:
             bar.update(
@@ -509,6 +577,7 @@ def _progress_bar() -> "Iterator[Callable[[Progress], None]]":
                 visible=True,
                 sets=f"{progress.total:,}" if progress.total < 10**15 else "very many",
                 objective=progress.objective,
+                bound="?" if progress.lower_bound == -float("inf") else f"{progress.lower_bound:.6g}",
             )
 
         yield show
@@ -534,6 +603,24 @@ def _show_solution(out: "Console", problem: "Problem", solution: "Solution", sca
     for label, value in _facts(problem, solution, scale):
         facts.add_row(_plain(label), _plain(value))
     out.print(facts)
+    if solution.ranking:
+        _show_ranking(out, solution)
+
+
+def _show_ranking(out: "Console", solution: "Solution") -> None:
+    """The best sets of cases, for people."""
+    from rich.table import Table
+
+    count = len(solution.ranking)
+    shown = Table(title="The best set of cases" if count == 1 else f"The best {count:,} sets of cases")
+    shown.add_column("objective", justify="right", no_wrap=True)
+    shown.add_column("mean loss", justify="right", no_wrap=True)
+    shown.add_column("test cases and weights", overflow="fold")
+    for ranked in solution.ranking:
+        pairs = zip(ranked.test.case_names, ranked.test.weights.tolist(), strict=True)
+        cases = ", ".join(f"{name} {weight:.3f}" for name, weight in pairs)
+        shown.add_row(f"{ranked.objective:.9g}", f"{ranked.mean_loss:.6g}", _plain(cases))
+    out.print(shown)
 
 
 def _facts(problem: "Problem", solution: "Solution", scale: "Scale") -> list[tuple[str, str]]:
@@ -549,6 +636,7 @@ def _facts(problem: "Problem", solution: "Solution", scale: "Scale") -> list[tup
     status = (
         "optimal (proved)" if solution.status is Status.OPTIMAL else "feasible: a better test may exist, within the gap"
     )
+    solved = f", {solution.stats.solved:,} one by one" if solution.stats.solved else ""
     facts = [
         ("objective", f"{solution.objective:.6g}   ({_measure_words(problem.measure)}, {problem.loss.label} loss)"),
         ("lower bound", f"{solution.lower_bound:.6g}"),
@@ -558,7 +646,7 @@ def _facts(problem: "Problem", solution: "Solution", scale: "Scale") -> list[tup
             "score error",
             f"{robust:.6g} by that measure, {mean:.6g} on average, {worst:.6g} at worst, in the file's units",
         ),
-        ("backend", f"{solution.backend}, {solution.seconds:.2f} s, {solution.stats.tuples:,} sets of cases"),
+        ("backend", f"{solution.backend}, {solution.seconds:.2f} s, {solution.stats.tuples:,} sets of cases{solved}"),
     ]
     if solution.limit is not None:
         share = solution.stats.tuples / problem.n_tuples

@@ -19,26 +19,20 @@ in lexicographic order, ties between rounds to the earlier, ties between scenari
 (policy by policy, then target by target), and where the loss has a kink its left slope is taken.
 """
 
-import logging
-import os
-import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
-from rposst_opt import kernels
+from rposst_opt.compilation import announced_compilation, available_cores
 from rposst_opt.errors import ProblemError
-from rposst_opt.kernels import IntArray
+from rposst_opt.kernels.regret_matching import make_tuple_run, play_tuple, play_tuples, tuple_at
+from rposst_opt.kernels.response import make_game, make_response
 from rposst_opt.losses import FloatArray
-from rposst_opt.problem import Need, Problem
+from rposst_opt.problem import IntArray, Need, Problem
 from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Progress, Stats
-
-logger = logging.getLogger("rposst_opt")
 
 MOST = 10**9  # of rounds or threads: beyond it somebody has mistyped
 ROUNDING = 1e-12  # relative to the scale of losses: a bound must exceed the best loss by more than this to prune
@@ -46,7 +40,6 @@ STRETCH_SECONDS = 0.05  # how much a thread takes on at a time: little enough to
 # After an early end all cases together are bounded, for a second at most: so many results may be touched, a scenario
 # counts for as many as sorting it takes, and more rounds would hardly improve the bound.
 RELAXATION_WORK, SORTING_WORK, RELAXATION_ROUNDS = 5 * 10**8, 100, 1000
-ANNOUNCE_AFTER_SECONDS = 1.0  # loading compiled code takes less, compiling it more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +82,7 @@ class RegretMatching:
         started = time.perf_counter()
         search = _Search(problem, self, budget.gap)
         with budget.listening_for_interrupts():
-            with _announced_compilation():
+            with announced_compilation():
                 search.warm_up()
             budget.restart_clock()
             ready = time.perf_counter()
@@ -127,7 +120,7 @@ class _Search:
 
     def __init__(self, problem: Problem, method: RegretMatching, gap: float) -> None:
         self.problem = problem
-        self.game = kernels.make_game(problem)
+        self.game = make_game(problem)
         self.selectable = np.array(problem.selectable_cases, dtype=np.int64)
         self.required = np.array(problem.required_cases, dtype=np.int64)
         # A single case has the weight one in every round.
@@ -143,11 +136,11 @@ class _Search:
 
     def play(self, rank: int, count: int, rounds: int) -> _Stretch:
         """Play `count` tuples from the one at this place on."""
-        first = kernels.tuple_at(rank, len(self.selectable), self.problem.size)
+        first = tuple_at(rank, len(self.selectable), self.problem.size)
         cases = np.empty(self.problem.n_chosen, dtype=np.int64)
         weights = np.empty(self.problem.n_chosen)
         started = time.perf_counter()
-        loss, lower_bound, done, rounds_played = kernels.play_tuples(
+        loss, lower_bound, done, rounds_played = play_tuples(
             first, count, self.selectable, self.required, rounds, self.cutoff, self.lead, self.game, cases, weights
         )
         seconds = time.perf_counter() - started
@@ -208,13 +201,13 @@ class _Search:
         everything = np.concatenate([self.required, self.selectable])
         work = len(everything) * self.problem.n_policies + SORTING_WORK * self.problem.n_scenarios
         rounds = max(1, min(self.rounds, RELAXATION_ROUNDS, RELAXATION_WORK // work))
-        _, bound, _ = kernels.play_tuple(
+        _, bound, _ = play_tuple(
             everything,
             rounds,
             np.array([np.inf, 0.0]),
             self.game,
-            kernels.make_tuple_run(len(everything), self.problem.n_policies),
-            kernels.make_response(self.game),
+            make_tuple_run(len(everything), self.problem.n_policies),
+            make_response(self.game),
         )
         return float(bound)
 
@@ -223,22 +216,3 @@ def _next_stretch(outcome: _Stretch) -> int:
     """How many tuples fill `STRETCH_SECONDS`, growing fourfold at most since the first ones tell little."""
     fitting = outcome.done * STRETCH_SECONDS / max(outcome.seconds, 1e-9)
     return max(1, min(int(fitting), 4 * outcome.done))
-
-
-def available_cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@contextmanager
-def _announced_compilation() -> Iterator[None]:
-    """Say that kernels are being compiled, if it takes long enough for someone to wonder."""
-    notice = threading.Timer(
-        ANNOUNCE_AFTER_SECONDS, logger.warning, ["compiling the kernels: once per installation, 10 to 20 seconds..."]
-    )
-    notice.daemon = True
-    notice.start()
-    try:
-        yield
-    finally:
-        notice.cancel()

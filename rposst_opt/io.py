@@ -1,4 +1,6 @@
-"""Reading results, targets and tests; writing tests. No mathematics here, and every name in a file is only data.
+"""Reading results, targets, tests and certificates, and writing the last two.
+
+No mathematics here, and every name in a file is only data.
 
 A table has a header with names, a first column with names, and numbers elsewhere; commas, tabs or semicolons separate
 them. All errors are `ProblemError`s of one line that say where in the file the trouble is.
@@ -12,20 +14,22 @@ import re
 import tempfile
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pandas as pd
 
 from rposst_opt.agreement import Agreement, Finding
+from rposst_opt.certificate import Certificate, CertificateCut
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.losses import FloatArray
 from rposst_opt.problem import Problem
 from rposst_opt.results import Scale
-from rposst_opt.solution import Solution
+from rposst_opt.solution import RankedTest, Solution
 
 TEST_FORMAT = "rposst-test/1"
+CERTIFICATE_FORMAT = "rposst-certificate/1"
 SEPARATORS = (",", "\t", ";")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 NO_NUMBER = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
@@ -187,7 +191,81 @@ def solution_record(problem: Problem, solution: Solution, scale: Scale) -> dict[
         "n_scenarios": problem.n_scenarios,
         "seconds": solution.seconds,
         "scale": {"low": scale.low, "high": scale.high},
+        **({"ranking": [_ranked_record(ranked) for ranked in solution.ranking]} if solution.ranking else {}),
     }
+
+
+def _ranked_record(ranked: RankedTest) -> dict[str, Any]:
+    return {
+        "cases": list(ranked.test.case_names),
+        "weights": ranked.test.weights.tolist(),
+        "objective": _finite(ranked.objective),
+        "mean_loss": _finite(ranked.mean_loss),
+    }
+
+
+def certificate_record(problem: Problem, certificate: Certificate) -> dict[str, Any]:
+    """A certificate as one JSON object; its scenarios are numbered policy by policy, then target by target."""
+    return {
+        "format": CERTIFICATE_FORMAT,
+        "bound": certificate.bound,
+        "exceptions": [[problem.case_names[case] for case in cases] for cases in certificate.exceptions],
+        "cuts": [
+            {
+                "scenarios": cut.scenarios.tolist(),
+                "tail_weights": cut.tail_weights.tolist(),
+                "pulls": cut.pulls.tolist(),
+            }
+            for cut in certificate.cuts
+        ],
+    }
+
+
+def read_certificate(path: Path, problem: Problem) -> Certificate:
+    """Read a certificate that `rposst solve --certificate` wrote. What it says is not checked here."""
+    record = _read_object(path, CERTIFICATE_FORMAT, "certificate")
+    bound, exceptions, cuts = record.get("bound"), record.get("exceptions"), record.get("cuts")
+    if not _is_number(bound):
+        raise ProblemError(f'{_named(path)}: "bound" must be a number.')
+    if not isinstance(exceptions, list) or not all(
+        isinstance(cases, list) and all(isinstance(case, str) for case in cases) for cases in exceptions
+    ):
+        raise ProblemError(f'{_named(path)}: "exceptions" must be a list of lists of test cases.')
+    position_of = {name: position for position, name in enumerate(problem.case_names)}
+    unknown = [case for cases in exceptions for case in cases if case not in position_of]
+    if unknown:
+        raise ProblemError(f"{_named(path)}: unknown test case {unknown[0]!r}.")
+    if not isinstance(cuts, list):
+        raise ProblemError(f'{_named(path)}: "cuts" must be a list.')
+    return Certificate(
+        bound=float(bound),
+        cuts=tuple(_read_cut(path, number, cut) for number, cut in enumerate(cuts)),
+        exceptions=tuple(tuple(position_of[case] for case in cases) for cases in exceptions),
+    )
+
+
+def _read_cut(path: Path, number: int, record: object) -> CertificateCut:
+    where = f"{_named(path)}: cut {number}"
+    if not isinstance(record, dict):
+        raise ProblemError(f"{where} must be an object.")
+    for name in ("scenarios", "tail_weights", "pulls"):
+        values = record.get(name)
+        if not isinstance(values, list) or not all(_is_number(value) for value in values):
+            raise ProblemError(f'{where}: "{name}" must be a list of numbers.')
+    if not all(isinstance(scenario, int) for scenario in record["scenarios"]):
+        raise ProblemError(f'{where}: "scenarios" must be whole numbers.')
+    try:
+        return CertificateCut(
+            np.array(record["scenarios"], dtype=np.int64),
+            np.array(record["tail_weights"], dtype=np.float64),
+            np.array(record["pulls"], dtype=np.float64),
+        )
+    except OverflowError:
+        raise ProblemError(f"{where} has a number that is too large.") from None
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def agreement_rows(report: Agreement) -> list[dict[str, Any]]:
@@ -235,25 +313,29 @@ def as_json(record: object) -> str:
     return json.dumps(record, indent=2, allow_nan=False)
 
 
+def _read_object(path: Path, wanted: str, what: str) -> dict[str, Any]:
+    """Read a JSON object of this format."""
+    try:
+        record = json.loads(_read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise ProblemError(f"{_named(path)}: this is not JSON ({error}).") from None
+    if not isinstance(record, dict) or record.get("format") != wanted:
+        raise ProblemError(
+            f'{_named(path)}: this is not a {what}: a JSON object with "format": "{wanted}" is expected.'
+        )
+    return record
+
+
 def read_test(path: Path) -> EfficientTest:
     """Read a test that `rposst solve --out` wrote.
 
     Its cases are known by name; new results need not have the other cases, so the positions are those among the chosen.
     """
-    try:
-        record = json.loads(_read_text(path))
-    except (ValueError, RecursionError) as error:
-        raise ProblemError(f"{_named(path)}: this is not JSON ({error}).") from None
-    if not isinstance(record, dict) or record.get("format") != TEST_FORMAT:
-        raise ProblemError(
-            f'{_named(path)}: this is not a test: a JSON object with "format": "{TEST_FORMAT}" is expected.'
-        )
+    record = _read_object(path, TEST_FORMAT, "test")
     cases, weights = record.get("cases"), record.get("weights")
     if not isinstance(cases, list) or not all(isinstance(case, str) for case in cases):
         raise ProblemError(f'{_named(path)}: "cases" must be a list of names.')
-    if not isinstance(weights, list) or not all(
-        isinstance(weight, int | float) and not isinstance(weight, bool) for weight in weights
-    ):
+    if not isinstance(weights, list) or not all(_is_number(weight) for weight in weights):
         raise ProblemError(f'{_named(path)}: "weights" must be a list of numbers.')
     if not cases:
         raise ProblemError(f"{_named(path)}: this test has no cases: its search ended without one.")

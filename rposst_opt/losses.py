@@ -127,6 +127,15 @@ class PiecewiseQuadratic:
         best: FloatArray = (slopes[:, None] * candidates - self.value(candidates)).max(axis=1)
         return best
 
+    def rescaled(self, *, error_unit: float, value_unit: float) -> "PiecewiseQuadratic":
+        """The same function, of errors and with values that are counted in these units."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            powers = np.array([1.0, error_unit, error_unit * error_unit]) / value_unit
+            coefficients = self.coefficients * powers
+        if not np.isfinite(coefficients).all():
+            raise ProblemError(f"errors of {error_unit:g} make the loss overflow: rescale the results first.")
+        return PiecewiseQuadratic(knots=self.knots / error_unit, coefficients=coefficients)
+
     def minimum(self) -> float:
         """The least value that the function takes, or -inf when it has none."""
         steepest_fall, steepest_rise = self.slope_range()

@@ -279,6 +279,15 @@ class TailTable(NamedTuple):
     coefficients: FloatArray
 
 
+def tabulate_mixture(mixture: CVaRMixture) -> TailTable:
+    """Tabulate a mixture of CVaRs: straight lines between its tail fractions, exactly."""
+    edges = np.unique(np.concatenate([[0.0, 1.0], mixture.tail_fractions]))
+    left = np.maximum(edges, np.finfo(np.float64).tiny)[:, None]  # just above zero, where the worst case jumps
+    with np.errstate(over="ignore", divide="ignore"):
+        values = np.minimum(left / mixture.tail_fractions, 1.0) @ mixture.shares
+    return TailTable(edges, np.ascontiguousarray(np.stack([values[:-1], np.diff(values)], axis=1)))
+
+
 TABLE_DEGREE = 6
 TABLE_TOLERANCE = (
     6e-14  # of g, whose values lie in [0, 1]: a little above the noise of SciPy's incomplete beta function

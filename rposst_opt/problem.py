@@ -22,6 +22,8 @@ from rposst_opt.results import as_numbers, check_finite, is_frame, numeric_table
 if TYPE_CHECKING:
     import pandas as pd
 
+IntArray = NDArray[np.int64]
+
 Kind = TypeVar("Kind")
 ScalarType = TypeVar("ScalarType", bound=np.generic)
 

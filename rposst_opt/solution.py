@@ -7,16 +7,22 @@ A backend returns a `Candidate`: a test and a lower bound, never a status. Only 
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import FrameType
 from typing import Protocol
 
+import numpy as np
+
+from rposst_opt.certificate import Certificate
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.losses import FloatArray
+from rposst_opt.measures import Mean
 from rposst_opt.problem import Need, Problem
+
+TIE_TOLERANCE = 1e-9  # in units of the largest loss: objectives and mean losses this close are ties
 
 
 class Status(StrEnum):
@@ -50,8 +56,56 @@ class Stats:
 
     build_seconds: float = 0.0
     solve_seconds: float = 0.0
-    tuples: int = 0
-    rounds: int = 0
+    tuples: int = 0  # dealt with, one by one or ruled out together
+    solved: int = 0  # of these, solved one by one, by a search that rules out the others
+    rounds: int = 0  # of the game: questions to the antagonist
+    nodes: int = 0  # of a search tree
+    cuts: int = 0  # learned
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedTest:
+    """A test among others, with what it is worth.
+
+    Attributes
+    ----------
+    test : EfficientTest
+    objective : float
+        `Problem.objective` of the test.
+    mean_loss : float
+        Its average loss over scenarios, by which ties are broken.
+    """
+
+    test: EfficientTest
+    objective: float
+    mean_loss: float
+
+
+def rank_tests(problem: Problem, tests: Iterable[EfficientTest]) -> tuple[RankedTest, ...]:
+    """Sort tests by objective; ties by the lower mean loss, then by the positions of their cases.
+
+    Objectives tie when they are within `TIE_TOLERANCE` of the least among them.
+    """
+    ranked = []
+    for test in tests:
+        losses, probabilities = problem.losses(test), problem.scenarios.probabilities
+        objective = problem.measure.value(losses, probabilities)
+        ranked.append(RankedTest(test=test, objective=objective, mean_loss=Mean().value(losses, probabilities)))
+    tolerance = TIE_TOLERANCE * problem.unit + problem.rounding
+    by_objective = _tie_groups([entry.objective for entry in ranked], tolerance)
+    by_mean_loss = _tie_groups([entry.mean_loss for entry in ranked], tolerance)
+    order = sorted(range(len(ranked)), key=lambda i: (by_objective[i], by_mean_loss[i], ranked[i].test.cases))
+    return tuple(ranked[i] for i in order)
+
+
+def _tie_groups(values: list[float], tolerance: float) -> list[int]:
+    """The number of each value's group: a group begins with the least value that is in no group before."""
+    groups, group, first = [0] * len(values), -1, -np.inf
+    for i in np.argsort(values, kind="stable").tolist():
+        if values[i] > first + tolerance:
+            group, first = group + 1, values[i]
+        groups[i] = group
+    return groups
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +122,10 @@ class Candidate:
         What the solver itself says that its test is worth. It is never reported as the objective, only held against it.
     claimed_losses : ndarray of shape (n_scenarios,) or None
         The solver's own losses; those of scenarios without weight may be anything.
+    ranking : tuple of EfficientTest
+        The best tests there are, the answer included, where the caller asked for more than one.
+    certificate : Certificate or None
+        A proof of the lower bound, where the caller asked for one.
     limit : Limit or None
         What ended the run early, if anything did.
     stats : Stats
@@ -77,6 +135,8 @@ class Candidate:
     lower_bound: float
     claimed_objective: float | None = None
     claimed_losses: FloatArray | None = None
+    ranking: tuple[EfficientTest, ...] = ()
+    certificate: Certificate | None = None
     limit: Limit | None = None
     stats: Stats = field(default_factory=Stats)
 
@@ -101,6 +161,11 @@ class Solution:
     seconds : float
         Wall time of the whole run.
     stats : Stats
+    ranking : tuple of RankedTest
+        The best tests in their order, if the backend was asked for them.
+    certificate : Certificate or None
+        A proof of the lower bound, if the backend was asked for one and the run was not cut short; see
+        `verify_certificate`.
     """
 
     test: EfficientTest | None
@@ -112,6 +177,8 @@ class Solution:
     limit: Limit | None
     seconds: float
     stats: Stats
+    ranking: tuple[RankedTest, ...] = ()
+    certificate: Certificate | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

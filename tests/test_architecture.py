@@ -18,9 +18,16 @@ ORDER = [
     "rposst_opt.problem",
     "rposst_opt.instances",
     "rposst_opt.bounds",
+    "rposst_opt.certificate",
     "rposst_opt.solution",
+    "rposst_opt.compilation",
     "rposst_opt.kernels",
+    "rposst_opt.kernels.response",
+    "rposst_opt.kernels.regret_matching",
+    "rposst_opt.kernels.tuple_game",
+    "rposst_opt.kernels.hitting_set",
     "rposst_opt.game",
+    "rposst_opt.exact",
     "rposst_opt.backends",
     "rposst_opt.agreement",
     "rposst_opt.experiments",
@@ -31,7 +38,7 @@ ORDER = [
 ]
 
 HOMES = {
-    "numba": {"rposst_opt.kernels"},
+    "numba": {"rposst_opt.kernels.response"},
     "cvxpy": {"formulations.convex"},
     "pulp": {"formulations.milp"},
     "matplotlib": {"rposst_opt.experiments.figures"},

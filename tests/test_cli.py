@@ -47,7 +47,9 @@ Run = Callable[..., Outcome]
 @pytest.fixture(scope="module", autouse=True)
 def compiled_kernels() -> None:
     """On a fresh machine the kernels are compiled first, and that is announced on standard error."""
-    ro.solve(ro.Problem(results=[[0.0, 1.0], [1.0, 0.0]], size=2), "regret-matching", rounds=1)
+    problem = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0]], size=2)
+    ro.solve(problem, "regret-matching", rounds=1)
+    ro.solve(problem, "exact")
 
 
 @pytest.fixture
@@ -982,7 +984,7 @@ class TestRunsThatEndEarly:
         assert outcome.code == 0
         assert "the time limit" in outcome.out
 
-    @pytest.mark.parametrize("module", ["typer", "numpy", "pandas", "numba", "rposst_opt.kernels"])
+    @pytest.mark.parametrize("module", ["typer", "numpy", "pandas", "numba", "rposst_opt.kernels.response"])
     def test_an_interrupt_during_start_up_leaves_no_traceback(self, crossed: Path, module: str) -> None:
         self.check_start_up(crossed, STARTING_UP.format(module=module, command=str(COMMAND)))
 
@@ -1177,3 +1179,74 @@ class TestExport:
         assert words in outcome.err
         assert len(outcome.err.splitlines()) == 1
         assert files_in(tmp_path) == before
+
+
+class TestRankingsAndProofs:
+    @pytest.fixture(autouse=True)
+    def table(self, tmp_path: Path) -> None:
+        write_random_table(tmp_path / "results.csv", 9, 6)
+
+    def test_the_best_few_sets_of_cases_are_listed(self, rposst: Run) -> None:
+        record = rposst("solve", "results.csv", "--size", "2", "--top", "3", "--json").json
+        ranking = record["ranking"]
+        assert [len(entry["cases"]) for entry in ranking] == [2, 2, 2]
+        assert ranking[0]["objective"] == record["objective"]
+        assert [entry["objective"] for entry in ranking] == sorted(entry["objective"] for entry in ranking)
+        outcome = rposst("solve", "results.csv", "--size", "2", "--top", "3")
+        assert "The best 3 sets of cases" in outcome.out
+        for entry in ranking:
+            assert f"{entry['objective']:.9g}" in outcome.out
+            assert all(name in outcome.out for name in entry["cases"])
+
+    def test_all_sets_that_are_tied_are_listed(self, rposst: Run, tmp_path: Path) -> None:
+        write_table(tmp_path / "twins.csv", ["a", "b", "c"], ["p", "q"], [[0, 1], [0, 1], [1, 0]])
+        record = rposst("solve", "twins.csv", "--size", "2", "--all-optimal", "--json").json
+        assert [entry["cases"] for entry in record["ranking"]] == [["a", "c"], ["b", "c"]]
+        assert "ranking" not in rposst("solve", "twins.csv", "--size", "2", "--json").json
+
+    def test_a_proof_is_written_and_verified(self, rposst: Run) -> None:
+        solved = rposst("solve", "results.csv", "--size", "3", "--certificate", "proof.json", "--json").json
+        outcome = rposst("verify", "results.csv", "proof.json", "--size", "3")
+        assert outcome.code == 0
+        assert "The proof holds" in outcome.out
+        assert "all 84 sets" in outcome.out
+        record = rposst("verify", "results.csv", "proof.json", "--size", "3", "--json").json
+        assert record["holds"] is True
+        assert record["n_checked"] == record["n_tuples"] == 84
+        assert record["bound"] == pytest.approx(solved["objective"], abs=1e-9)
+
+    def test_a_proof_of_something_else_does_not_hold(self, rposst: Run) -> None:
+        rposst("solve", "results.csv", "--size", "2", "--certificate", "proof.json")
+        outcome = rposst("verify", "results.csv", "proof.json", "--size", "4")
+        assert outcome.code == 1
+        assert "does not hold" in outcome.out
+        assert rposst("verify", "results.csv", "proof.json", "--size", "4", "--json").code == 1
+
+    def test_without_a_whole_proof_nothing_is_written(self, rposst: Run, tmp_path: Path) -> None:
+        write_random_table(tmp_path / "big.csv", 100, 40)
+        outcome = rposst("solve", "big.csv", "--size", "7", "--time-limit", "0", "--certificate", "proof.json")
+        assert outcome.code == 0
+        assert "proof.json was not written" in outcome.err
+        assert not (tmp_path / "proof.json").exists()
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            (("--top", "0"), "whole number from 1"),
+            (("--top", "2", "--all-optimal"), "exclude each other"),
+            (("--top", "2", "--backend", "scipy-milp"), "no option `top`"),
+            (("--top", "2", "--rounds", "5"), "together"),
+            (("--certificate", "results.csv"), "read as input"),
+            (("--certificate", "missing/proof.json"), "does not exist"),
+        ],
+    )
+    def test_what_makes_no_sense_is_refused(self, rposst: Run, options: tuple[str, ...], words: str) -> None:
+        outcome = rposst("solve", "results.csv", "--size", "2", *options)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert words in outcome.err
+        assert len(outcome.err.splitlines()) == 1
+
+    def test_rounds_alone_ask_for_the_game(self, rposst: Run) -> None:
+        assert rposst("solve", "results.csv", "--size", "2", "--rounds", "7", "--json").json["backend"] == (
+            "regret-matching"
+        )

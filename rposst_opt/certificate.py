@@ -1,0 +1,185 @@
+r"""A proof of a lower bound that can be checked without the solver that found it.
+
+A certificate claims that no test has an objective below its bound, save the sets of test cases that it names. It
+consists of cuts. Each is given by weights α on scenarios and by pulls α_s δ_s, and is checked from these alone:
+
+1. α is a distribution that the measure allows: no set of scenarios has more weight than g of its probability. Sorting
+   scenarios by α_s / Ψ_s makes it enough to look at the sets of the first i (between them the most weight that a
+   probability u can hold is linear in u, and g is concave).
+2. Every slope δ_s gives a line under the loss, Δ(e) ≥ δ_s e - Δ*(δ_s), where Δ* is the conjugate. Hence for all weights
+   w of test cases, with the objective ρ the largest α-average that the measure allows,
+
+   .. math:: \rho(w) \ge \sum_s \alpha_s \Delta(a_s^\top w - b_s) \ge \sum_x w_x c_x, \qquad
+             c_x = \sum_s \alpha_s \bigl[\delta_s (A_{x j_s} - b_s) - \Delta^*(\delta_s)\bigr]
+
+3. So a set of test cases on which every c_x is at least the bound has no weights with an objective below the bound.
+4. Every set of test cases is covered by such a cut, or named.
+
+Plain NumPy, and nothing of the solver: whoever doubts the one can check it with the other.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from rposst_opt.errors import ProblemError
+from rposst_opt.losses import FloatArray
+from rposst_opt.problem import IntArray, Problem
+
+CHECK_TOLERANCE = 1e-9  # of weights, which sum to one, and of values in units of the largest loss
+MOST_ENUMERATED = 3_000_000  # tuples that are all looked at; of more, a sample is
+CHUNK = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class CertificateCut:
+    """One cut: the scenarios with a weight, by position in `Problem.scenarios`, their weights α and their pulls αδ."""
+
+    scenarios: IntArray
+    tail_weights: FloatArray
+    pulls: FloatArray
+
+    @classmethod
+    def from_dense(cls, tail_weights: FloatArray, pulls: FloatArray) -> "CertificateCut":
+        """Leave out the scenarios without a weight."""
+        counted = np.flatnonzero(tail_weights)
+        return cls(counted, tail_weights[counted], pulls[counted])
+
+    def why_not(self, problem: Problem) -> str | None:
+        """Why this is no cut for the problem, or None if it is one."""
+        if len({len(self.scenarios), len(self.tail_weights), len(self.pulls)}) > 1:
+            return "it has not as many weights and pulls as scenarios"
+        if not (np.isfinite(self.tail_weights).all() and np.isfinite(self.pulls).all()):
+            return "it has a weight or a pull that is not finite"
+        if len(np.unique(self.scenarios)) < len(self.scenarios):
+            return "it names a scenario twice"
+        if ((self.scenarios < 0) | (self.scenarios >= problem.n_scenarios)).any():
+            return f"it names a scenario beyond the {problem.n_scenarios} of the problem"
+        if (self.tail_weights <= 0).any() or abs(self.tail_weights.sum() - 1) > CHECK_TOLERANCE:
+            return "its weights are no distribution"
+        probabilities = problem.scenarios.probabilities[self.scenarios]
+        heaviest_first = np.argsort(-self.tail_weights / probabilities, kind="stable")
+        tails = np.minimum(np.cumsum(probabilities[heaviest_first]), 1.0)
+        if (np.cumsum(self.tail_weights[heaviest_first]) > problem.measure.tail_weight(tails) + CHECK_TOLERANCE).any():
+            return f"its weights are more than {problem.measure!r} allows"
+        least, greatest = problem.loss.pieces.slope_range()
+        slopes = self.pulls / self.tail_weights
+        # A tiny weight makes its slope inexact; then it is the pull that must be nearly right.
+        excess = self.tail_weights * (np.maximum(slopes - greatest, 0.0) + np.maximum(least - slopes, 0.0))
+        if excess.sum() > CHECK_TOLERANCE * max(1.0, np.abs(self.pulls).sum()):
+            return f"a slope is outside what {problem.loss!r} has"
+        return None
+
+    def values(self, problem: Problem) -> FloatArray:
+        """The numbers c_x, one per test case."""
+        pieces, alpha = problem.loss.pieces, self.tail_weights
+        slopes = np.clip(self.pulls / alpha, *pieces.slope_range())
+        policies = problem.scenarios.policies[self.scenarios]
+        errors = problem.results[:, policies] - problem.scenarios.targets[self.scenarios]
+        values: FloatArray = errors @ (alpha * slopes) - alpha @ pieces.conjugate(slopes)
+        return values
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A proof that no test has an objective below `bound`, save those on the sets of cases in `exceptions`."""
+
+    bound: float
+    cuts: tuple[CertificateCut, ...]
+    exceptions: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What came of checking a certificate.
+
+    Attributes
+    ----------
+    holds : bool
+    reason : str or None
+        What is wrong, if anything is.
+    n_checked, n_tuples : int
+        How many sets of test cases were looked at, and how many there are.
+    """
+
+    holds: bool
+    reason: str | None
+    n_checked: int
+    n_tuples: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every set of test cases was looked at."""
+        return self.n_checked == self.n_tuples
+
+
+def verify_certificate(
+    problem: Problem, certificate: Certificate, *, samples: int = 100_000, seed: int = 0
+) -> Verification:
+    """Check every cut, and that every set of test cases is ruled out by one or named as an exception.
+
+    Parameters
+    ----------
+    problem : Problem
+    certificate : Certificate
+    samples : int
+        How many sets of test cases to draw where there are too many (beyond three million) to look at all of them.
+    seed : int
+        For drawing them.
+    """
+    complete = problem.n_tuples <= MOST_ENUMERATED
+    n_tuples = problem.n_tuples
+
+    def verdict(reason: str | None, checked: int) -> Verification:
+        return Verification(reason is None, reason, checked, n_tuples)
+
+    if not math.isfinite(certificate.bound):
+        return verdict("its bound is not a finite number", 0)
+    for number, cut in enumerate(certificate.cuts):
+        reason = cut.why_not(problem)
+        if reason is not None:
+            return verdict(f"cut {number} is none: {reason}", 0)
+    allowance = CHECK_TOLERANCE * problem.unit + problem.rounding
+    above = np.zeros((len(certificate.cuts), problem.n_cases), dtype=bool)
+    for number, cut in enumerate(certificate.cuts):
+        above[number] = cut.values(problem) >= certificate.bound - allowance
+    covers = np.packbits(above, axis=0).T.copy()  # (n_cases, cuts / 8): the cuts that are above the bound at each case
+    named = {tuple(sorted(cases)) for cases in certificate.exceptions}
+    checked = 0
+    for tuples in _all_tuples(problem) if complete else _drawn_tuples(problem, samples, seed):
+        covered = covers[tuples[:, 0]]
+        for cases in tuples.T[1:]:
+            covered &= covers[cases]
+        for place in np.flatnonzero(~covered.any(axis=1)):
+            cases = tuple(sorted(tuples[place].tolist()))
+            if cases not in named:
+                names = ", ".join(problem.case_names[case] for case in cases)
+                return verdict(f"nothing rules out {names}", checked + int(place))
+        checked += len(tuples)
+    return verdict(None, checked)
+
+
+def _all_tuples(problem: Problem) -> Iterator[IntArray]:
+    """All sets of test cases, the required ones included, some at a time."""
+    yield from _in_chunks(problem, itertools.combinations(problem.selectable_cases, problem.size))
+
+
+def _drawn_tuples(problem: Problem, samples: int, seed: int) -> Iterator[IntArray]:
+    """Sets of test cases at random; the same one may come twice."""
+    if samples < 1:
+        raise ProblemError(f"`samples` must be a whole number from 1 on, got {samples!r}.")
+    rng, selectable = np.random.default_rng(seed), np.array(problem.selectable_cases)
+    draws = (tuple(rng.choice(selectable, problem.size, replace=False).tolist()) for _ in range(samples))
+    yield from _in_chunks(problem, draws)
+
+
+def _in_chunks(problem: Problem, chosen: Iterable[tuple[int, ...]]) -> Iterator[IntArray]:
+    chosen = iter(chosen)
+    while chunk := list(itertools.islice(chosen, CHUNK)):
+        required = np.broadcast_to(
+            np.array(problem.required_cases, dtype=np.int64), (len(chunk), problem.n_chosen - problem.size)
+        )
+        yield np.concatenate([np.array(chunk, dtype=np.int64), required], axis=1)

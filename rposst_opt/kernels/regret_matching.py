@@ -1,0 +1,221 @@
+"""Regret matching+ on one tuple, and on a stretch of tuples."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from rposst_opt.kernels.response import (
+    BY_PROBABILITY,
+    BY_SELECTION,
+    Game,
+    Response,
+    bound_losses,
+    compiled,
+    list_all,
+    make_response,
+    score_policies,
+    select_worst,
+    slope_at,
+    weigh_by_tail,
+)
+from rposst_opt.losses import FloatArray
+from rposst_opt.problem import IntArray
+
+
+class TupleRun(NamedTuple):
+    """Room for regret matching+ on one tuple."""
+
+    weights: FloatArray  # of the round that is played
+    pseudoregrets: FloatArray
+    gradient: FloatArray
+    average_cut: FloatArray  # Σ_t c^t, and Σ_t t c^t
+    linear_cut: FloatArray
+    best_weights: FloatArray  # of the round with the least loss so far
+    scores: FloatArray
+    bounds: FloatArray
+    scratch: FloatArray
+
+
+@compiled
+def make_tuple_run(n_chosen: int, n_policies: int) -> TupleRun:
+    """Room for tuples of this many cases."""
+    return TupleRun(
+        np.empty(n_chosen),
+        np.empty(n_chosen),
+        np.empty(n_chosen),
+        np.empty(n_chosen),
+        np.empty(n_chosen),
+        np.empty(n_chosen),
+        np.empty(n_policies),
+        np.empty(n_policies),
+        np.empty(n_policies),
+    )
+
+
+@compiled
+def play_tuple(
+    cases: IntArray, rounds: int, cutoff: FloatArray, game: Game, run: TupleRun, response: Response
+) -> tuple[float, float, int]:
+    """Regret matching+ on one tuple (Algorithm 2, the body of its loops): best loss, lower bound, rounds played.
+
+    The lower bound is the best one seen of two averages of the rounds' cuts, plain and weighted by t: any average of
+    cuts is a cut, and the second closes in much faster. The tuple is left as soon as its bound is above ``cutoff[0]``,
+    or ``cutoff[1]`` asks to stop.
+    """
+    # Every array is taken out of its tuple once, here: inside the loop it would cost more than the arithmetic.
+    results, targets, knots, coefficients = game.results, game.targets, game.knots, game.coefficients
+    low, high, offsets, probabilities = game.low_targets, game.high_targets, game.offsets, game.probabilities
+    rank_weights, edges, table = game.rank_weights, game.tail_edges, game.tail_coefficients
+    scenarios, policies, losses, alpha = response.scenarios, response.policies, response.losses, response.weights
+    weights, q, gradient, best_weights = run.weights, run.pseudoregrets, run.gradient, run.best_weights
+    average_cut, linear_cut = run.average_cut, run.linear_cut
+    scores, bounds, scratch = run.scores, run.bounds, run.scratch
+    width, count = cases.shape[0], losses.shape[0]
+    for i in range(width):
+        q[i], average_cut[i], linear_cut[i] = 0.0, 0.0, 0.0
+    for h in range(count):
+        scenarios[h] = -1
+    best, lower_bound, t = np.inf, -np.inf, 0
+    while t < rounds:
+        t += 1
+        # z ← 1ᵀq;  w ← q / z if z > 0 else uniform
+        z = 0.0
+        for i in range(width):
+            z += q[i]
+        for i in range(width):
+            weights[i] = q[i] / z if z > 0.0 else 1.0 / width
+
+        # ℓ ← the losses that may count, worst first
+        score_policies(results, cases, weights, scores)
+        if game.response == BY_SELECTION:
+            bound_losses(scores, low, high, knots, coefficients, bounds, scratch)
+            select_worst(scores, bounds, offsets, targets, knots, coefficients, losses, scenarios, policies)
+        else:
+            list_all(scores, game, response)
+
+        # α ← the antagonist's best response
+        if game.response == BY_PROBABILITY:
+            for h in range(count):
+                alpha[h] = probabilities[scenarios[h]]
+        elif rank_weights.shape[0] > 0:
+            for h in range(count):
+                alpha[h] = rank_weights[h]
+        else:
+            weigh_by_tail(scenarios, probabilities, edges, table, alpha)
+
+        # loss ← Σ α_s ℓ_s;  v_x ← -Σ α_s δ_s A[x, j_s] (here its negation);
+        # the cut is c_x = loss + Σ α_s δ_s (A[x, j_s] - score_s)
+        loss = 0.0
+        for h in range(count):
+            loss += alpha[h] * losses[h]
+        for i in range(width):
+            gradient[i] = 0.0
+        constant = loss
+        for h in range(count):
+            if alpha[h] > 0.0:
+                j = policies[h]
+                pull = alpha[h] * slope_at(scores[j] - targets[scenarios[h]], knots, coefficients)
+                constant -= pull * scores[j]
+                for i in range(width):
+                    gradient[i] += pull * results[cases[i], j]
+
+        # regret ← v - wᵀv;  q ← [q + regret]₊
+        mean = 0.0
+        for i in range(width):
+            mean += weights[i] * gradient[i]
+        average_least, linear_least = np.inf, np.inf
+        for i in range(width):
+            q[i] = max(q[i] + (mean - gradient[i]), 0.0)
+            average_cut[i] += constant + gradient[i]
+            linear_cut[i] += t * (constant + gradient[i])
+            average_least = min(average_least, average_cut[i])
+            linear_least = min(linear_least, linear_cut[i])
+        lower_bound = max(lower_bound, average_least / t, linear_least / (0.5 * t * (t + 1.0)))
+
+        # Keep the best round.
+        if loss < best:
+            best = loss
+            for i in range(width):
+                best_weights[i] = weights[i]
+        if lower_bound > cutoff[0] or cutoff[1] > 0.0:
+            break
+    return best, lower_bound, t
+
+
+@compiled
+def play_tuples(
+    first: IntArray,
+    n_tuples: int,
+    selectable: IntArray,
+    required: IntArray,
+    rounds: int,
+    cutoff: FloatArray,
+    lead: float,
+    game: Game,
+    best_cases: IntArray,
+    best_weights: FloatArray,
+) -> tuple[float, float, int, int]:
+    """Regret matching+ on `n_tuples` tuples, in lexicographic order from `first` (positions in `selectable`).
+
+    ``cutoff[0]`` is shared by all threads: a tuple whose lower bound exceeds it cannot change the answer. It is lowered
+    to ``best loss + lead`` when a better test is found; a lead of +inf means that nothing is left out. A thread may
+    overwrite another's lower cutoff, which costs time and nothing else: every cutoff stems from a test that was found.
+
+    Returns
+    -------
+    best, lower_bound, tuples_done, rounds_played
+        The least loss, whose test is left in `best_cases` and `best_weights`; the least bound of any tuple; and how
+        much was done, at least one tuple even when asked to stop.
+    """
+    size, pool = first.shape[0], selectable.shape[0]
+    width = size + required.shape[0]
+    chosen = first.copy()
+    cases = np.empty(width, np.int64)
+    for i in range(required.shape[0]):
+        cases[size + i] = required[i]
+    run = make_tuple_run(width, game.results.shape[1])
+    response = make_response(game)
+    best, lower_bound, done, played = np.inf, np.inf, 0, 0
+    while done < n_tuples and (done == 0 or cutoff[1] <= 0.0):
+        for i in range(size):
+            cases[i] = selectable[chosen[i]]
+        loss, bound, t = play_tuple(cases, rounds, cutoff, game, run, response)
+        played += t
+        done += 1
+        lower_bound = min(lower_bound, bound)
+        if loss < best:
+            best = loss
+            best_cases[:] = cases
+            best_weights[:] = run.best_weights
+            if best + lead < cutoff[0]:
+                cutoff[0] = best + lead
+        # the next tuple
+        i = size - 1
+        while i >= 0 and chosen[i] == pool - size + i:
+            i -= 1
+        if i < 0:
+            break
+        chosen[i] += 1
+        for k in range(i + 1, size):
+            chosen[k] = chosen[k - 1] + 1
+    return best, lower_bound, done, played
+
+
+def tuple_at(rank: int, pool: int, size: int) -> IntArray:
+    """The tuple at this place in the lexicographic order of all `size`-subsets of ``range(pool)``.
+
+    Examples
+    --------
+    >>> [tuple_at(rank, 4, 2).tolist() for rank in range(6)]
+    [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]
+    """
+    chosen = np.empty(size, dtype=np.int64)
+    candidate = 0
+    for place in range(size):
+        while (below := math.comb(pool - candidate - 1, size - place - 1)) <= rank:
+            rank -= below
+            candidate += 1
+        chosen[place] = candidate
+        candidate += 1
+    return chosen

@@ -1,0 +1,288 @@
+"""The antagonist's best response: which scenarios count at given weights, and by how much."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+from numba import njit
+
+from rposst_opt.losses import FloatArray
+from rposst_opt.measures import Mean, equally_likely, tabulate, tabulate_mixture
+from rposst_opt.problem import IntArray, Problem
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    """Compile on the first call, keep the outcome on disk, and run without the interpreter's lock."""
+    return cast(Function, njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function))
+
+
+def internal(function: Function) -> Function:
+    """Compile what only compiled code calls: a way in from Python takes longest to compile, for large tuples.
+
+    Python must not call it, and crashes if it does.
+    """
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast(Function, njit(cache=True, nogil=True, error_model="numpy", **options)(function))
+
+
+# How the antagonist finds the scenarios that count.
+BY_SELECTION, BY_SORTING, BY_PROBABILITY = 0, 1, 2
+SORTED_RUN = 16  # scenarios that are sorted by insertion before runs are merged
+SELECTION_LIMIT = 48  # keeping a sorted list of the worst is faster than sorting everything up to about this length
+
+
+class Game(NamedTuple):
+    """A problem as compiled code reads it: arrays and numbers only."""
+
+    results: FloatArray  # (n_cases, n_policies)
+    offsets: IntArray  # (n_policies + 1,): the scenarios of policy j are offsets[j]:offsets[j + 1]
+    scenario_policies: IntArray  # (n_scenarios,)
+    targets: FloatArray  # (n_scenarios,)
+    low_targets: FloatArray  # (n_policies,): the least and the greatest target of each policy
+    high_targets: FloatArray
+    probabilities: FloatArray  # (n_scenarios,)
+    knots: FloatArray  # the loss
+    coefficients: FloatArray
+    rank_weights: FloatArray  # the measure for equally likely scenarios, worst first; empty for others
+    tail_edges: FloatArray  # the measure for others, tabulated; empty for equally likely ones
+    tail_coefficients: FloatArray
+    response: int  # BY_SELECTION, BY_SORTING or BY_PROBABILITY
+    most_chosen: int  # no response has more scenarios of positive weight than this
+
+
+def make_game(problem: Problem) -> Game:
+    """Lay a problem out for the kernels."""
+    scenarios, pieces = problem.scenarios, problem.loss.pieces
+    d = len(scenarios.targets)
+    if equally_likely(scenarios.probabilities):
+        rank_weights = problem.measure.rank_weights(d)
+        most_chosen = int(np.flatnonzero(rank_weights)[-1]) + 1
+        edges, coefficients = np.empty(0), np.empty((0, 0))
+    else:
+        rank_weights = np.empty(0)
+        mixture = problem.measure.cvar_mixture(scenarios.probabilities)
+        edges, coefficients = tabulate(problem.measure.tail_weight) if mixture is None else tabulate_mixture(mixture)
+        least_likely_first = np.cumsum(np.sort(scenarios.probabilities))
+        most_chosen = min(d, 1 + int(np.searchsorted(least_likely_first, problem.measure.reach())))
+    if isinstance(problem.measure, Mean):
+        response = BY_PROBABILITY
+    else:
+        response = BY_SELECTION if most_chosen <= SELECTION_LIMIT else BY_SORTING
+    occupied = np.diff(scenarios.offsets) > 0
+    starts = scenarios.offsets[:-1][occupied]
+    low, high = np.zeros(problem.n_policies), np.zeros(problem.n_policies)
+    low[occupied] = np.minimum.reduceat(scenarios.targets, starts)
+    high[occupied] = np.maximum.reduceat(scenarios.targets, starts)
+    return Game(
+        results=np.ascontiguousarray(problem.results),
+        offsets=scenarios.offsets,
+        scenario_policies=scenarios.policies,
+        targets=scenarios.targets,
+        low_targets=low,
+        high_targets=high,
+        probabilities=scenarios.probabilities,
+        knots=pieces.knots,
+        coefficients=pieces.coefficients,
+        rank_weights=rank_weights,
+        tail_edges=edges,
+        tail_coefficients=coefficients,
+        response=response,
+        most_chosen=most_chosen if response == BY_SELECTION else d,
+    )
+
+
+class Response(NamedTuple):
+    """The antagonist's best response: the scenarios that count, with their policies, losses and weights."""
+
+    scenarios: IntArray
+    policies: IntArray
+    losses: FloatArray
+    weights: FloatArray
+
+
+@compiled
+def make_response(game: Game) -> Response:
+    """Room for a response, with no scenario in it yet."""
+    most = game.most_chosen
+    return Response(np.full(most, -1), np.empty(most, np.int64), np.empty(most), np.empty(most))
+
+
+@internal
+def loss_at(error: float, knots: FloatArray, coefficients: FloatArray) -> float:
+    """Δ(error) = c₀ + c₁ error + c₂ error², on the piece that the error falls on."""
+    p = 0
+    while p < knots.shape[0] and error > knots[p]:
+        p += 1
+    return coefficients[p, 0] + error * (coefficients[p, 1] + error * coefficients[p, 2])
+
+
+@internal
+def slope_at(error: float, knots: FloatArray, coefficients: FloatArray) -> float:
+    """δ ∈ ∂Δ(error): the left slope where two pieces meet."""
+    p = 0
+    while p < knots.shape[0] and error > knots[p]:
+        p += 1
+    return coefficients[p, 1] + error * (2.0 * coefficients[p, 2])
+
+
+@internal
+def score_policies(results: FloatArray, cases: IntArray, weights: FloatArray, scores: FloatArray) -> None:
+    """score_j = Σ_x w_x A[x, j]."""
+    first, weight = cases[0], weights[0]
+    for j in range(scores.shape[0]):
+        scores[j] = weight * results[first, j]
+    for i in range(1, cases.shape[0]):
+        case, weight = cases[i], weights[i]
+        for j in range(scores.shape[0]):
+            scores[j] += weight * results[case, j]
+
+
+@internal
+def bound_losses(
+    scores: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    knots: FloatArray,
+    coefficients: FloatArray,
+    bounds: FloatArray,
+    scratch: FloatArray,
+) -> None:
+    """The largest loss of each policy, over its targets: Δ is convex, so the least or the greatest target has it.
+
+    One pass per piece, each free of branches, so that the compiler can use vector instructions.
+    """
+    n_policies = scores.shape[0]
+    c0, c1, c2 = coefficients[0, 0], coefficients[0, 1], coefficients[0, 2]
+    for j in range(n_policies):
+        over, under = scores[j] - low[j], scores[j] - high[j]
+        bounds[j] = c0 + over * (c1 + over * c2)
+        scratch[j] = c0 + under * (c1 + under * c2)
+    for p in range(1, coefficients.shape[0]):
+        c0, c1, c2, knot = coefficients[p, 0], coefficients[p, 1], coefficients[p, 2], knots[p - 1]
+        for j in range(n_policies):
+            over, under = scores[j] - low[j], scores[j] - high[j]
+            at_over, at_under = c0 + over * (c1 + over * c2), c0 + under * (c1 + under * c2)
+            bounds[j] = at_over if over > knot else bounds[j]
+            scratch[j] = at_under if under > knot else scratch[j]
+    for j in range(n_policies):
+        bounds[j] = bounds[j] if bounds[j] > scratch[j] else scratch[j]
+
+
+@internal
+def select_worst(
+    scores: FloatArray,
+    bounds: FloatArray,
+    offsets: IntArray,
+    targets: FloatArray,
+    knots: FloatArray,
+    coefficients: FloatArray,
+    losses: FloatArray,
+    scenarios: IntArray,
+    policies: IntArray,
+) -> None:
+    """Fill `losses`, `scenarios` and `policies` with the worst scenarios, worst first, ties by index.
+
+    The scenarios of the last response, at their new losses, give a floor under which nothing can be among the worst:
+    with it, nearly all policies are passed over after one comparison of their bound.
+    """
+    most = losses.shape[0]
+    floor = np.inf
+    for h in range(most):
+        if scenarios[h] < 0:
+            floor = -np.inf
+        else:
+            floor = min(floor, loss_at(scores[policies[h]] - targets[scenarios[h]], knots, coefficients))
+        losses[h] = -np.inf
+    for j in range(scores.shape[0]):
+        if bounds[j] < floor:
+            continue
+        for s in range(offsets[j], offsets[j + 1]):
+            loss = loss_at(scores[j] - targets[s], knots, coefficients)
+            if loss >= floor and loss > losses[most - 1]:
+                h = most - 1
+                while h > 0 and losses[h - 1] < loss:
+                    losses[h], scenarios[h], policies[h] = losses[h - 1], scenarios[h - 1], policies[h - 1]
+                    h -= 1
+                losses[h], scenarios[h], policies[h] = loss, s, j
+
+
+@internal
+def sort_worst_first(losses: FloatArray, order: IntArray) -> None:
+    """Sort a permutation of scenarios by their losses, worst first, ties by index: short runs, then merging.
+
+    NumPy's argsort would do, but takes seconds to compile, and longer when the order given is nearly right already.
+    """
+    count, run = order.shape[0], SORTED_RUN
+    for start in range(0, count, run):
+        for i in range(start + 1, min(start + run, count)):
+            s, loss, h = order[i], losses[order[i]], i
+            while h > start and (losses[order[h - 1]] < loss or (losses[order[h - 1]] == loss and order[h - 1] > s)):
+                order[h] = order[h - 1]
+                h -= 1
+            order[h] = s
+    merged = np.empty_like(order)
+    while run < count:
+        for start in range(0, count, 2 * run):
+            i, middle, end = start, min(start + run, count), min(start + 2 * run, count)
+            j = middle
+            for h in range(start, end):
+                from_first = j >= end
+                if i < middle and not from_first:
+                    mine, its = losses[order[i]], losses[order[j]]
+                    from_first = mine > its or (mine == its and order[i] < order[j])
+                if from_first:
+                    merged[h] = order[i]
+                    i += 1
+                else:
+                    merged[h] = order[j]
+                    j += 1
+        for h in range(count):
+            order[h] = merged[h]
+        run *= 2
+
+
+@internal
+def list_all(scores: FloatArray, game: Game, response: Response) -> None:
+    """Fill `response` with every scenario, worst first, ties by index; unsorted if only probabilities count."""
+    targets, scenario_policies, order = game.targets, game.scenario_policies, response.scenarios
+    knots, coefficients, count = game.knots, game.coefficients, order.shape[0]
+    losses = np.empty_like(targets)
+    for s in range(count):
+        losses[s] = loss_at(scores[scenario_policies[s]] - targets[s], knots, coefficients)
+    if order[0] < 0:  # no response yet, whose order could be a beginning
+        for s in range(count):
+            order[s] = s
+    if game.response == BY_SORTING:
+        sort_worst_first(losses, order)
+    for h in range(count):
+        response.losses[h], response.policies[h] = losses[order[h]], scenario_policies[order[h]]
+
+
+@internal
+def tail_weight(tail: float, cell: int, edges: FloatArray, coefficients: FloatArray) -> tuple[float, int]:
+    """g(tail) from the table, and the cell it is in; `cell` is where to begin, since tails are asked for in order."""
+    while cell < coefficients.shape[0] - 1 and tail > edges[cell + 1]:
+        cell += 1
+    t = (tail - edges[cell]) / (edges[cell + 1] - edges[cell])
+    degree = coefficients.shape[1] - 1
+    value = coefficients[cell, degree]
+    for i in range(degree - 1, -1, -1):
+        value = value * t + coefficients[cell, i]
+    return value, cell
+
+
+@internal
+def weigh_by_tail(
+    scenarios: IntArray, probabilities: FloatArray, edges: FloatArray, coefficients: FloatArray, weights: FloatArray
+) -> None:
+    """α_(i) = g(F_i) - g(F_(i-1)), with F the cumulative probability of the scenarios from the worst on."""
+    cumulative, before, cell = 0.0, 0.0, 0
+    for h in range(weights.shape[0]):
+        cumulative = min(cumulative + probabilities[scenarios[h]], 1.0)
+        if h == probabilities.shape[0] - 1:
+            cumulative = 1.0
+        after, cell = tail_weight(cumulative, cell, edges, coefficients)
+        weights[h] = max(after - before, 0.0)
+        before = after

@@ -1,0 +1,224 @@
+"""Certificates: those of the solver hold, and whatever is changed about them is noticed."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from strategies import problems
+
+import rposst_opt as ro
+from rposst_opt import certificate as checker
+from rposst_opt import exact
+from rposst_opt.experiments.domains import racing_arrows
+from rposst_opt.io import as_json, certificate_record, read_certificate
+
+
+def arrows() -> ro.Problem:
+    table = racing_arrows(16, np.random.default_rng(1)).to_numpy()
+    return ro.Problem(results=table, size=3, targets=ro.softmax_targets(table), measure=ro.CVaR(0.1))
+
+
+def certified(problem: ro.Problem, **options: Any) -> tuple[ro.Solution, ro.Certificate]:
+    solution = ro.solve(problem, "exact", certificate=True, **options)
+    assert solution.certificate is not None
+    return solution, solution.certificate
+
+
+@given(problems())
+@settings(max_examples=150)
+def test_every_certificate_of_the_solver_holds(problem: ro.Problem) -> None:
+    solution, proof = certified(problem)
+    outcome = ro.verify_certificate(problem, proof)
+    assert outcome.holds, outcome.reason
+    assert outcome.is_complete and outcome.n_checked == problem.n_tuples
+    assert solution.objective - proof.bound <= 1e-9 * problem.unit + problem.rounding
+    assert not proof.exceptions
+
+
+@given(problems())
+@settings(max_examples=50)
+def test_every_cut_is_below_the_objective_of_every_test(problem: ro.Problem) -> None:
+    """The checker's numbers c_x against the judge, at weights drawn at random over all cases."""
+    _, proof = certified(problem)
+    rng = np.random.default_rng(0)
+    for cut in proof.cuts:
+        values = cut.values(problem)
+        for _ in range(3):
+            test = problem.test(cases=range(problem.n_cases), weights=rng.dirichlet(np.full(problem.n_cases, 0.3)))
+            below = values @ test.full_weights()
+            assert below <= problem.objective(test) + 1e-10 * problem.unit + problem.rounding
+
+
+@pytest.mark.parametrize("top", [1, 5])
+def test_a_ranking_is_proved_by_naming_its_tests(top: int) -> None:
+    problem = arrows()
+    solution, proof = certified(problem, top=top)
+    assert ro.verify_certificate(problem, proof).holds
+    assert {ranked.test.cases for ranked in solution.ranking} <= set(proof.exceptions)
+    forgotten = replace(proof, exceptions=proof.exceptions[1:])
+    outcome = ro.verify_certificate(problem, forgotten)
+    assert not outcome.holds
+    assert outcome.reason is not None and "rules out" in outcome.reason
+
+
+def higher_bound(proof: ro.Certificate) -> ro.Certificate:
+    return replace(proof, bound=proof.bound * 1.001)
+
+
+def no_bound(proof: ro.Certificate) -> ro.Certificate:
+    return replace(proof, bound=float("nan"))
+
+
+def no_cuts(proof: ro.Certificate) -> ro.Certificate:
+    return replace(proof, cuts=())
+
+
+def changed_cut(change: Callable[[ro.CertificateCut], ro.CertificateCut]) -> Callable[[ro.Certificate], ro.Certificate]:
+    return lambda proof: replace(proof, cuts=(change(proof.cuts[0]), *proof.cuts[1:]))
+
+
+TAMPERED: dict[str, tuple[Callable[[ro.Certificate], ro.Certificate], str]] = {
+    "a higher bound": (higher_bound, "rules out"),
+    "no bound": (no_bound, "finite"),
+    "no cuts": (no_cuts, "rules out"),
+    "heavier weights": (
+        changed_cut(lambda cut: replace(cut, tail_weights=1.5 * cut.tail_weights)),
+        "no distribution",
+    ),
+    "a negative weight": (
+        changed_cut(lambda cut: replace(cut, tail_weights=np.append(cut.tail_weights[:-1], -0.1))),
+        "no distribution",
+    ),
+    "all weight on one scenario": (
+        changed_cut(lambda cut: ro.CertificateCut(cut.scenarios[:1], np.ones(1), cut.pulls[:1])),
+        "allows",
+    ),
+    "steeper slopes": (changed_cut(lambda cut: replace(cut, pulls=1.01 * cut.pulls)), "slope"),
+    "a scenario that is not there": (
+        changed_cut(lambda cut: replace(cut, scenarios=cut.scenarios + 1000)),
+        "beyond",
+    ),
+    "a negative scenario": (changed_cut(lambda cut: replace(cut, scenarios=cut.scenarios - 1000)), "beyond"),
+    "a scenario twice": (
+        changed_cut(lambda cut: replace(cut, scenarios=np.full_like(cut.scenarios, cut.scenarios[0]))),
+        "twice",
+    ),
+    "a pull too few": (changed_cut(lambda cut: replace(cut, pulls=cut.pulls[1:])), "as many"),
+    "an infinite pull": (changed_cut(lambda cut: replace(cut, pulls=np.full_like(cut.pulls, np.inf))), "finite"),
+}
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_tampering_is_noticed(name: str) -> None:
+    problem = arrows()
+    _, proof = certified(problem)
+    assert len(proof.cuts[0].scenarios) >= 2
+    tamper, words = TAMPERED[name]
+    outcome = ro.verify_certificate(problem, tamper(proof))
+    assert not outcome.holds
+    assert outcome.reason is not None and words in outcome.reason
+
+
+def test_some_cut_is_needed() -> None:
+    """Taking cuts away one by one, sooner or later a set of cases is not ruled out any more, and it is named."""
+    problem = arrows()
+    _, proof = certified(problem)
+    needed = [
+        number
+        for number in range(len(proof.cuts))
+        if not ro.verify_certificate(problem, replace(proof, cuts=proof.cuts[:number] + proof.cuts[number + 1 :])).holds
+    ]
+    assert needed
+
+
+def test_another_problem_is_not_proved() -> None:
+    problem = arrows()
+    _, proof = certified(problem)
+    assert not ro.verify_certificate(replace(problem, measure=ro.CVaR(0.5)), proof).holds
+    assert not ro.verify_certificate(replace(problem, results=problem.results[::-1].copy()), proof).holds
+    assert not ro.verify_certificate(replace(problem, size=8), proof).holds
+
+
+def test_a_large_problem_is_sampled_and_a_gap_in_the_proof_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = arrows()
+    _, proof = certified(problem)
+    monkeypatch.setattr(checker, "MOST_ENUMERATED", 10)
+    outcome = ro.verify_certificate(problem, proof, samples=200)
+    assert outcome.holds and not outcome.is_complete
+    assert (outcome.n_checked, outcome.n_tuples) == (200, problem.n_tuples)
+    assert not ro.verify_certificate(problem, replace(proof, cuts=proof.cuts[:1]), samples=200).holds
+    with pytest.raises(ro.ProblemError, match="samples"):
+        ro.verify_certificate(problem, proof, samples=0)
+
+
+def test_a_bound_from_a_gap_is_certified_too() -> None:
+    problem = arrows()
+    solution, proof = certified(problem, gap=0.05)
+    assert ro.verify_certificate(problem, proof).holds
+    assert proof.bound == pytest.approx(solution.lower_bound, abs=1e-12)
+    assert proof.bound < solution.objective - 0.04
+
+
+def test_ties_that_a_short_ranking_leaves_out_are_named_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "MOST_TESTS", 10)
+    problem = ro.Problem(results=np.full((8, 3), 0.5), size=3)
+    solution, proof = certified(problem, top=2)
+    assert len(solution.ranking) == 2
+    assert ro.verify_certificate(problem, proof).holds
+    assert len(proof.exceptions) == problem.n_tuples
+
+
+def test_a_bound_that_was_climbed_for_is_certified_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The climb proves enough before the search is done, with these odd proportions of work."""
+    for name, value in {"FIRST_ROUND": 1e3, "SHORTEST_TURN": 1e3, "LONGEST_TURN": 1e3, "FIRST_STEP": 0.9}.items():
+        monkeypatch.setattr(exact, name, value)
+    table = racing_arrows(40, np.random.default_rng(1)).to_numpy()
+    problem = ro.Problem(results=table, size=5, targets=ro.softmax_targets(table))
+    solution, proof = certified(problem, gap=0.1)
+    assert solution.gap <= 0.1 + 1e-9
+    assert ro.verify_certificate(problem, proof).holds
+
+
+def test_a_certificate_survives_its_file(tmp_path: Path) -> None:
+    problem = arrows()
+    _, proof = certified(problem, top=2)
+    path = tmp_path / "proof.json"
+    path.write_text(as_json(certificate_record(problem, proof)))
+    read = read_certificate(path, problem)
+    assert (read.bound, read.exceptions) == (proof.bound, proof.exceptions)
+    for mine, its in zip(proof.cuts, read.cuts, strict=True):
+        assert np.array_equal(mine.scenarios, its.scenarios)
+        assert np.array_equal(mine.tail_weights, its.tail_weights)
+        assert np.array_equal(mine.pulls, its.pulls)
+
+
+BROKEN_FILES: dict[str, tuple[Any, str]] = {
+    "not JSON": ("{", "not JSON"),
+    "another format": ('{"format": "rposst-test/1"}', "not a certificate"),
+    "a list": ("[]", "not a certificate"),
+    "no bound": ({"bound": "low"}, "bound"),
+    "a bound that is true": ({"bound": True}, "bound"),
+    "exceptions": ({"exceptions": [1]}, "exceptions"),
+    "an unknown case": ({"exceptions": [["nobody"]]}, "nobody"),
+    "no cuts": ({"cuts": None}, "cuts"),
+    "a cut that is a number": ({"cuts": [3]}, "cut 0"),
+    "a cut without pulls": ({"cuts": [{"scenarios": [0], "tail_weights": [1.0]}]}, "pulls"),
+    "half a scenario": ({"cuts": [{"scenarios": [0.5], "tail_weights": [1.0], "pulls": [1.0]}]}, "whole"),
+    "a huge scenario": ({"cuts": [{"scenarios": [10**30], "tail_weights": [1.0], "pulls": [1.0]}]}, "too large"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_FILES)
+def test_a_broken_file_is_told_in_one_line(name: str, tmp_path: Path) -> None:
+    content, words = BROKEN_FILES[name]
+    whole = {"format": "rposst-certificate/1", "bound": 0.0, "exceptions": [], "cuts": []}
+    path = tmp_path / "proof.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(whole | content))
+    with pytest.raises(ro.ProblemError, match=words) as caught:
+        read_certificate(path, arrows())
+    assert "\n" not in str(caught.value)
