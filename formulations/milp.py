@@ -3,7 +3,7 @@ r"""Test cases and weights together, as one mixed-integer linear program in PuLP
 Variables    y_x ∈ {0, 1} (case x is chosen), w_x ≥ 0 (its weight), score_j, ℓ_s, v_i, u_is
 Constraints  Σ w = 1;  w_x ≤ y_x and Σ y = m over the cases that may be chosen; the required ones have w_x ≤ 1 alone
              score_j = Σ_x A[x, j] w_x;  ℓ_s ≥ c_p0 + c_p1 (score_{j_s} - b_s) for every piece p
-             u_is ≥ ℓ_s - v_i, u_is ≥ 0
+             u_is ≥ ℓ_s - v_i, u_is ≥ 0; with a single part i, v_i + u_is takes the place of ℓ_s
 Objective    minimise Σ_i λ_i (v_i + Σ_s Ψ_s u_is / η_i)
 
 *Why it equals the problem.* The y of a feasible point are the indicator of a tuple, and w lives on it and on the
@@ -110,9 +110,7 @@ def selection_program(problem: Problem) -> SelectionProgram:
     n_policies, d = epigraph.results.shape[1], len(epigraph.targets)
     least, greatest = epigraph.loss_range()
     scores = [model.add_variable(f"score_{j}", 0, 1) for j in range(n_policies)]
-    losses = [model.add_variable(f"loss_{s}", least, greatest) for s in range(d)]
 
-    objective = []
     model += pulp.lpSum([]), "objective"
     model += pulp.lpSum(weights.values()) == 1, "weights_sum_to_one"
     model += pulp.lpSum(chosen.values()) == problem.size, "size"
@@ -121,22 +119,33 @@ def selection_program(problem: Problem) -> SelectionProgram:
     for j in range(n_policies):
         score = pulp.lpSum(epigraph.results[x, j] * weights[x] for x in cases)
         model += scores[j] == score, f"score_of_{j}"
+    objective = []
+    tails: list[list[Any]] = []  # v_i + u_is: what part i of the measure must not let the loss exceed
+    for i, (share, fraction) in enumerate(zip(epigraph.shares, epigraph.tail_fractions, strict=True)):
+        if fraction == 1:
+            continue
+        level = model.add_variable(f"level_{i}", least, greatest)
+        objective.append(share * level)
+        excesses = [model.add_variable(f"excess_{i}_{s}", 0) for s in range(d)] if fraction > 0 else []
+        objective += [
+            share * probability / fraction * excess
+            for probability, excess in zip(epigraph.probabilities, excesses, strict=False)
+        ]
+        tails.append([level + excess for excess in excesses] if fraction > 0 else [+level] * d)
+    if len(epigraph.shares) == len(tails) == 1:
+        losses = tails[0]  # a single tail stands for the losses themselves, which halves the program
+    else:
+        losses = [model.add_variable(f"loss_{s}", least, greatest) for s in range(d)]
+        for i, tail in enumerate(tails):
+            for s in range(d):
+                model += tail[s] >= losses[s], f"tail_{i}_{s}"
+    for share, fraction in zip(epigraph.shares, epigraph.tail_fractions, strict=True):
+        if fraction == 1:
+            objective += [share * epigraph.probabilities[s] * losses[s] for s in range(d)]
     for s in range(d):
         error = scores[epigraph.policies[s]] - epigraph.targets[s]
         for p, (c0, c1, _) in enumerate(epigraph.pieces.coefficients):
             model += losses[s] >= c0 + c1 * error, f"loss_{s}_piece_{p}"
-    for i, (share, fraction) in enumerate(zip(epigraph.shares, epigraph.tail_fractions, strict=True)):
-        if fraction == 1:
-            objective += [share * epigraph.probabilities[s] * losses[s] for s in range(d)]
-            continue
-        level = model.add_variable(f"level_{i}", least, greatest)
-        objective.append(share * level)
-        for s in range(d):
-            excess: Any = 0
-            if fraction > 0:
-                excess = model.add_variable(f"excess_{i}_{s}", 0)
-                objective.append(share * epigraph.probabilities[s] / fraction * excess)
-            model += level + excess >= losses[s], f"tail_{i}_{s}"
     model.setObjective(pulp.lpSum(objective))
     return SelectionProgram(model, chosen, weights, losses, epigraph)
 

@@ -16,9 +16,15 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+_compiled: set[str] = set()
+
+
 @contextmanager
-def announced_compilation() -> Iterator[None]:
-    """Say that kernels are being compiled, if it takes long enough for someone to wonder."""
+def announced_compilation(kernels: str) -> Iterator[None]:
+    """Say that these kernels are being compiled, if it takes long enough for someone to wonder."""
+    if kernels in _compiled:
+        yield
+        return
     notice = threading.Timer(
         ANNOUNCE_AFTER_SECONDS, logger.warning, ["compiling the kernels: once per installation, 10 to 30 seconds..."]
     )
@@ -26,5 +32,6 @@ def announced_compilation() -> Iterator[None]:
     notice.start()
     try:
         yield
+        _compiled.add(kernels)
     finally:
         notice.cancel()

@@ -88,7 +88,7 @@ MARGIN = 1e-10  # a test must be better than the incumbent by this; tests within
 SLACK = 4e-12  # rounding of cuts
 TOLERANCE = 1e-12  # to which one tuple is solved
 
-EXTENSION = 8  # a cut is made for at most so many cases more than a tuple has
+EXTENSION = 1  # a cut is made for so many cases more than a tuple has; with more it rules out more, but takes longer
 SEARCHERS = 8  # however many threads there are, so that the answer does not depend on them
 OWN_CUTS = 512  # that a searcher may learn in one turn
 OWN_RECORDS = 128  # and if each is recorded for a certificate
@@ -153,7 +153,7 @@ class Exact:
         """Search until all tuples are ruled out or reported, or the budget is spent."""
         started = time.perf_counter()
         with budget.listening_for_interrupts():
-            with announced_compilation():
+            with announced_compilation("exact"):
                 proof = _Proof(problem, self, budget)
                 proof.warm_up()
             budget.restart_clock()
@@ -457,6 +457,8 @@ class _Proof:
 
     def _sorted_cuts(self, limit: float) -> IntArray:
         """The cuts that are kept, those that most cases avoid first, with their hits brought up to this limit."""
+        if not self.kept:
+            return np.empty(0, dtype=np.int64)
         if limit != self.limit_of_kept:
             write_hits(0, self.kept, limit, self.cuts)
             self.limit_of_kept = limit
@@ -633,10 +635,8 @@ class _Ladder:
 
 def _set_of(cases: Iterable[int], n_words: int) -> WordArray:
     """These cases as a set of bits."""
-    words = np.zeros(n_words, dtype=np.uint64)
-    for case in cases:
-        words[case >> 6] |= np.uint64(1) << np.uint64(case & 63)
-    return words
+    bits = sum(1 << case for case in cases)
+    return np.frombuffer(bits.to_bytes(8 * n_words, "little"), dtype="<u8").astype(np.uint64)
 
 
 def _left_by(searcher: Search) -> Nodes:

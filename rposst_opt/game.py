@@ -82,7 +82,7 @@ class RegretMatching:
         started = time.perf_counter()
         search = _Search(problem, self, budget.gap)
         with budget.listening_for_interrupts():
-            with announced_compilation():
+            with announced_compilation("regret-matching"):
                 search.warm_up()
             budget.restart_clock()
             ready = time.perf_counter()
