@@ -33,7 +33,7 @@ bench-exact: $(VENV)/installed  ## time the exact solver and MILP solvers, and w
 test-lowest:  ## run the tests with the lowest versions of all dependencies
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip uv
-	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[solvers]'
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[solvers,kmeans]'
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis pytest
 	.venv-lowest/bin/pytest
 
@@ -42,7 +42,7 @@ $(VENV)/installed: pyproject.toml Makefile
 		{ echo "rposst-opt needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable '.[solvers]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[solvers,kmeans]' --group dev
 	@touch $@
 
 clean:  ## remove the environments and caches

@@ -37,6 +37,7 @@ from rposst_opt.errors import BackendFailure, Unsupported
 from rposst_opt.exact import Exact
 from rposst_opt.losses import FloatArray
 from rposst_opt.measures import Mean
+from rposst_opt.mixed import MixedTest
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solution import Budget, Candidate
 
@@ -156,11 +157,12 @@ def _mixed(
 
 def mixed_objective(problem: Problem, tests: Sequence[EfficientTest], probabilities: FloatArray) -> float:
     """The measure of the losses that are expected when a test is drawn for every evaluation."""
-    expected = sum(
-        (probability * problem.losses(test) for test, probability in zip(tests, probabilities, strict=True)),
-        np.zeros(problem.n_scenarios),
-    )
-    return problem.measure.value(expected, problem.scenarios.probabilities)
+    return MixedTest(tuple(tests), probabilities).objective(problem)
+
+
+def exploitability(problem: Problem, mixed: MixedTest) -> float:
+    """By how much a distribution over tests exceeds the best one's objective, at most."""
+    return mixed.objective(problem) - simultaneous_optimum(problem).lower_bound
 
 
 def _minimise_measure(

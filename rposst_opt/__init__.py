@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from rposst_opt.errors import ProblemError as ProblemError
     from rposst_opt.errors import RposstError as RposstError
     from rposst_opt.errors import Unsupported as Unsupported
+    from rposst_opt.iterative import IterativeSelection as IterativeSelection
+    from rposst_opt.iterative import select_iteratively as select_iteratively
     from rposst_opt.losses import AbsoluteError as AbsoluteError
     from rposst_opt.losses import EpsilonInsensitiveError as EpsilonInsensitiveError
     from rposst_opt.losses import HuberError as HuberError
@@ -42,11 +44,17 @@ if TYPE_CHECKING:
     from rposst_opt.measures import Measure as Measure
     from rposst_opt.measures import Mixture as Mixture
     from rposst_opt.measures import WorstCase as WorstCase
+    from rposst_opt.mixed import MixedTest as MixedTest
+    from rposst_opt.mixed import Simultaneous as Simultaneous
     from rposst_opt.problem import Need as Need
     from rposst_opt.problem import Problem as Problem
     from rposst_opt.results import Scale as Scale
     from rposst_opt.results import rescale as rescale
     from rposst_opt.results import softmax_targets as softmax_targets
+    from rposst_opt.sampled import DirichletSampler as DirichletSampler
+    from rposst_opt.sampled import SampledRegretMatching as SampledRegretMatching
+    from rposst_opt.sampled import ScenarioSampler as ScenarioSampler
+    from rposst_opt.sampled import TableSampler as TableSampler
     from rposst_opt.solution import Backend as Backend
     from rposst_opt.solution import Budget as Budget
     from rposst_opt.solution import Candidate as Candidate
@@ -74,6 +82,7 @@ _HOMES = {
         "RposstError",
         "Unsupported",
     ),
+    "iterative": ("IterativeSelection", "select_iteratively"),
     "losses": (
         "AbsoluteError",
         "EpsilonInsensitiveError",
@@ -84,8 +93,10 @@ _HOMES = {
         "SquaredError",
     ),
     "measures": ("CVaR", "KOfN", "Mean", "Measure", "Mixture", "WorstCase"),
+    "mixed": ("MixedTest", "Simultaneous"),
     "problem": ("Need", "Problem"),
     "results": ("Scale", "rescale", "softmax_targets"),
+    "sampled": ("DirichletSampler", "SampledRegretMatching", "ScenarioSampler", "TableSampler"),
     "solution": (
         "Backend",
         "Budget",

@@ -125,7 +125,7 @@ def agree(
     ----------
     problem : Problem
     backends : sequence of str, optional
-        Names from `BACKENDS`; all of them by default.
+        Names from `BACKENDS`; all that promise something by default, so none of the heuristics.
     time_limit_seconds : float
         For each backend.
     patience_seconds : float
@@ -146,7 +146,8 @@ def agree(
     for name, seconds in (("time_limit_seconds", time_limit_seconds), ("patience_seconds", patience_seconds)):
         if not (math.isfinite(seconds) and seconds >= 0):
             raise ProblemError(f"`{name}` must be a number from 0 on, got {seconds:g}.")
-    names = list(BACKENDS) if backends is None else list(backends)
+    witnesses = [name for name, entry in BACKENDS.items() if not entry.capabilities.is_heuristic]
+    names = witnesses if backends is None else list(backends)
     if not names:
         raise ProblemError("`backends` must name at least one backend.")
     for name in names:
@@ -372,7 +373,7 @@ def _missed_optimum(
 ) -> str | None:
     """Rules 4 and 5: a better test exists than the method may miss."""
     assert finding.solution is not None and finding.candidate is not None
-    if finding.candidate.limit is not None:
+    if finding.candidate.limit is not None or capabilities.is_heuristic:
         return None
     missed = finding.solution.objective - _objective(best)
     if not capabilities.finds_optimum:

@@ -71,6 +71,20 @@ BACKENDS: dict[str, Entry] = {
     **_by_solver("pulp", "formulations.milp", "MilpSelection", ("CBC", "HIGHS", "SCIP", "GUROBI")),
     **_by_solver("cvxpy", "formulations.convex", "ConvexEnumeration", CONVEX_SOLVERS),
     **_by_solver("cvxpy-mip", "formulations.convex", "ConvexSelection", ("SCIP", "GUROBI", "MOSEK")),
+    "sampled-regret-matching": Entry("rposst_opt.sampled", "SampledRegretMatching"),
+    "simultaneous": Entry("rposst_opt.mixed", "Simultaneous"),
+    **{
+        name: Entry("rposst_opt.baselines", "UniformSelection", {"worst_policy": policy, "worst_target": target})
+        for name, policy, target in (
+            ("minimax-uniform", True, True),
+            ("minimax-ttd-uniform", False, True),
+            ("minimax-tnp-uniform", True, False),
+            ("miniaverage-uniform", False, False),
+        )
+    },
+    "iterative-minimax": Entry("rposst_opt.baselines", "IterativeMinimax"),
+    "kmeans-anchors": Entry("rposst_opt.baselines", "KMeansAnchors"),
+    "random": Entry("rposst_opt.baselines", "RandomSubset"),
 }
 
 AUTO = "auto"
@@ -91,19 +105,20 @@ def entry_of(name: str) -> Entry:
 def choose_backend(problem: Problem, options: Iterable[str] = ()) -> str:
     """The backend that `auto` stands for: the first in the table that handles the problem and is installed.
 
-    Options narrow the choice to backends that have them.
+    Options narrow the choice to backends that have them. Heuristics are never chosen: they have to be asked for.
     """
-    able = [
-        name
-        for name, entry in BACKENDS.items()
-        if entry.capabilities.why_not(problem) is None and not missing_packages(entry.capabilities)
-    ]
-    for name in able:
-        if set(options) <= set(_options_of(BACKENDS[name])):
+    known: set[str] = set()
+    for name, entry in BACKENDS.items():  # one by one: a backend's module is imported when it is looked at
+        capabilities = entry.capabilities
+        if capabilities.is_heuristic or capabilities.why_not(problem) is not None or missing_packages(capabilities):
+            continue
+        has = set(_options_of(entry))
+        if has.issuperset(options):
             return name
-    if able:
-        known = sorted({option for name in able for option in _options_of(BACKENDS[name])})
-        raise ProblemError(f"no backend has the options {', '.join(options)} together. Known: {', '.join(known)}.")
+        known |= has
+    if known:
+        wanted = ", ".join(options)
+        raise ProblemError(f"no backend has the options {wanted} together. Known: {', '.join(sorted(known))}.")
     raise Unsupported("no installed backend handles this problem.")
 
 

@@ -1,9 +1,16 @@
-"""How close to the optimum do the paper's theorems promise to come?"""
+"""How close to the optimum do the paper's theorems promise to come?
+
+Each bound names its place in the paper (*Composing Efficient, Robust Tests for Policy Selection*, UAI 2023). Where the
+paper's statement is loose or has a slip, what its proof gives is computed, and the docstring says so.
+"""
 
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from rposst_opt.errors import ProblemError
 from rposst_opt.problem import Problem
 
 
@@ -20,10 +27,92 @@ def steepest_payoff(problem: Problem) -> float:
     return steepest_slope * float(np.ptp(problem.results[eligible][:, used], axis=0).max()) / 2
 
 
+def largest_loss(problem: Problem) -> float:
+    """L: no loss of a scenario is larger (paper, appendix, the Lemma); losses are taken to be at least zero there."""
+    return problem.loss_scale
+
+
+def regret_bound(payoff_bound: float, n_actions: int, rounds: int) -> float:
+    """What regret matching+ can regret after `rounds` rounds: U √(T m), for payoffs that span at most U.
+
+    Paper, appendix, the proposition "Regret matching+ regret bound", which takes losses in [0, U]: it is their spread
+    that counts. With payoffs between -G and G, U is 2G, which is where the Corollary's factor of two comes from.
+    """
+    return payoff_bound * math.sqrt(rounds * n_actions)
+
+
 def regret_matching_gap(problem: Problem, rounds: int) -> float:
     """The Corollary's ε = 2G √(m / T): how far regret matching+'s best round can be from a tuple's optimum.
 
     Its proof needs nothing but convex losses, so it holds for every measure and loss of this package; m counts the
     required cases too.
     """
-    return 2 * steepest_payoff(problem) * math.sqrt(problem.n_chosen / rounds)
+    return regret_bound(2 * steepest_payoff(problem), problem.n_chosen, rounds) / rounds
+
+
+class SampledGuarantee(NamedTuple):
+    """What the Theorem promises of the sampled game: with this probability, a gap of at most this."""
+
+    gap: float
+    probability: float
+
+
+def sampled_gap(problem: Problem, *, rounds: int, p: float, q: float, selection_error: float = 0.0) -> SampledGuarantee:
+    """The Theorem's ε / q, with its probability (1 - p)(1 - q)(1 - α).
+
+    ε = 2G √(m / T₁) + 2L √(2 log(1/p) / T₁), from the appendix's Lemma.
+
+    Two slips of the paper are mended. In the Theorem, α is the probability that Successive Rejects *errs*, which is
+    what (1 - α) and α = O(exp(-T₂)) need; the appendix's proof defines α as the probability that it succeeds. And in
+    the Lemma's proof the exponent has lost its sign: Azuma and Hoeffding give exp(-λ² / (2 T (2L)²)), and with the
+    proof's λ = 2L √(2 T log(1/p)) that is p, as it should be.
+
+    What the proof shows is about each tuple by itself. The tuple that is selected is within ε / q of the best *tuple*
+    only if its own weights and those of the best tuple both are; the stated probability counts one of them.
+
+    Parameters
+    ----------
+    rounds : int
+        T₁.
+    p, q : float
+        The shares of bad luck that are allowed for: in the samples of the game, and in the draw of T'.
+    selection_error : float
+        The Theorem's α, for instance by `successive_rejects_error`.
+    """
+    for name, share in (("p", p), ("q", q)):
+        if not 0 < share < 1:
+            raise ProblemError(f"`{name}` must lie between 0 and 1, got {share:g}.")
+    luck = 2 * largest_loss(problem) * math.sqrt(2 * math.log(1 / p) / rounds)
+    epsilon = regret_matching_gap(problem, rounds) + luck
+    return SampledGuarantee(epsilon / q, (1 - p) * (1 - q) * (1 - min(selection_error, 1.0)))
+
+
+def log_bar(n_arms: int) -> float:
+    """The paper's log-bar: 1/2 + Σ_{i=2..K} 1/i (appendix, Successive Rejects error probability)."""
+    return 0.5 + sum(1 / i for i in range(2, n_arms + 1))
+
+
+def successive_rejects_error(expected_losses: Sequence[float], budget: int) -> float:
+    """The probability that Successive Rejects returns an arm that is not the best, at most.
+
+    (K (K - 1) / 2) exp(-(T₂ - K) / (log-bar(K) H₂)), H₂ = max_i i / Δ_(i)² (appendix, the proposition; Audibert and
+    Bubeck 2010, Theorem 2), for losses within an interval of length one. The paper writes the number of actions as m
+    and numbers the suboptimal arms from one; in the source, i runs over all arms in the order of their gaps, the best
+    one being the first, so that the closest rival has i = 2. The source's numbering is used: it gives the larger, and
+    proved, bound.
+
+    Parameters
+    ----------
+    expected_losses : sequence of float
+        Of every arm.
+    budget : int
+        T₂, the number of samples in all.
+    """
+    losses = np.sort(np.asarray(expected_losses, dtype=np.float64))
+    n_arms, gaps = len(losses), losses - losses[0]
+    rivals = np.flatnonzero(gaps > 0)
+    if not len(rivals):
+        return 0.0
+    hardness = float(np.max((rivals + 1) / gaps[rivals] ** 2))
+    exponent = (budget - n_arms) / (log_bar(n_arms) * hardness)
+    return min(1.0, n_arms * (n_arms - 1) / 2 * math.exp(-exponent))

@@ -221,6 +221,7 @@ def solve(
     rounds: Annotated[
         int | None, typer.Option(help="Rounds of the game, for backends that play it; 500 unless given.")
     ] = None,
+    seed: Annotated[int | None, typer.Option(help="For backends that draw at random; 0 unless given.")] = None,
     time_limit: TimeLimit = None,
     gap: Annotated[
         float,
@@ -254,7 +255,13 @@ def solve(
             check_can_write(path)
             _spare_inputs(path, options)
     problem, scale = _read_problem(options)
-    asked = {"rounds": rounds, "top": top, "all_optimal": all_optimal or None, "certificate": bool(certificate) or None}
+    asked = {
+        "rounds": rounds,
+        "seed": seed,
+        "top": top,
+        "all_optimal": all_optimal or None,
+        "certificate": bool(certificate) or None,
+    }
     wanted = {name: value for name, value in asked.items() if value is not None}
     solution = _solve(problem, backend, wanted, time_limit, gap)
     record = to_json(solution_record(problem, solution, scale))
@@ -633,20 +640,24 @@ def _facts(problem: "Problem", solution: "Solution", scale: "Scale") -> list[tup
     robust = scale.in_file_units(errors.objective(solution.test))
     mean = scale.in_file_units(replace(errors, measure=Mean()).objective(solution.test))
     worst = scale.in_file_units(replace(errors, measure=WorstCase()).objective(solution.test))
-    status = (
-        "optimal (proved)" if solution.status is Status.OPTIMAL else "feasible: a better test may exist, within the gap"
-    )
-    solved = f", {solution.stats.solved:,} one by one" if solution.stats.solved else ""
+    status = "feasible: a better test may exist, within the gap"
+    lower_bound, gap = f"{solution.lower_bound:.6g}", f"{solution.gap:.3g}"
+    if solution.status is Status.OPTIMAL:
+        status = "optimal (proved)"
+    elif solution.lower_bound == -float("inf"):
+        status, lower_bound, gap = "feasible: nothing is proved about better tests", "none", "unknown"
+    work = f", {solution.stats.tuples:,} sets of cases" if solution.stats.tuples else ""
+    work += f", {solution.stats.solved:,} one by one" if solution.stats.solved else ""
     facts = [
         ("objective", f"{solution.objective:.6g}   ({_measure_words(problem.measure)}, {problem.loss.label} loss)"),
-        ("lower bound", f"{solution.lower_bound:.6g}"),
-        ("gap", f"{solution.gap:.3g}"),
+        ("lower bound", lower_bound),
+        ("gap", gap),
         ("status", status),
         (
             "score error",
             f"{robust:.6g} by that measure, {mean:.6g} on average, {worst:.6g} at worst, in the file's units",
         ),
-        ("backend", f"{solution.backend}, {solution.seconds:.2f} s, {solution.stats.tuples:,} sets of cases{solved}"),
+        ("backend", f"{solution.backend}, {solution.seconds:.2f} s{work}"),
     ]
     if solution.limit is not None:
         share = solution.stats.tuples / problem.n_tuples

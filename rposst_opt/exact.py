@@ -80,6 +80,7 @@ from rposst_opt.kernels.response import Game, make_game
 from rposst_opt.kernels.tuple_game import CALLS, make_tuple_game, place_row, settle
 from rposst_opt.losses import FloatArray
 from rposst_opt.measures import Mean, Mixture
+from rposst_opt.options import check_counts
 from rposst_opt.problem import IntArray, Need, Problem
 from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Progress, Stats, rank_tests
 
@@ -141,11 +142,7 @@ class Exact:
 
     def __post_init__(self) -> None:
         """Refuse a number of tuples or threads below one."""
-        for name, number in (("top", self.top), ("threads", self.threads)):
-            if number is None:
-                continue
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise ProblemError(f"`{name}` must be a whole number from 1 on, got {number!r}.")
+        check_counts(top=self.top, threads=self.threads)
         if self.top is not None and self.all_optimal:
             raise ProblemError("`top` and `all_optimal` exclude each other: ask for one ranking.")
 

@@ -27,14 +27,13 @@ from typing import ClassVar
 import numpy as np
 
 from rposst_opt.compilation import announced_compilation, available_cores
-from rposst_opt.errors import ProblemError
 from rposst_opt.kernels.regret_matching import make_tuple_run, play_tuple, play_tuples, tuple_at
 from rposst_opt.kernels.response import make_game, make_response
 from rposst_opt.losses import FloatArray
+from rposst_opt.options import check_counts
 from rposst_opt.problem import IntArray, Need, Problem
 from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Progress, Stats
 
-MOST = 10**9  # of rounds or threads: beyond it somebody has mistyped
 ROUNDING = 1e-12  # relative to the scale of losses: a bound must exceed the best loss by more than this to prune
 STRETCH_SECONDS = 0.05  # how much a thread takes on at a time: little enough to stop soon, enough to hide the overhead
 # After an early end all cases together are bounded, for a second at most: so many results may be touched, a scenario
@@ -71,11 +70,7 @@ class RegretMatching:
 
     def __post_init__(self) -> None:
         """Refuse a number of rounds or threads below one."""
-        for name, number in (("rounds", self.rounds), ("threads", self.threads)):
-            if number is None:
-                continue
-            if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= MOST:
-                raise ProblemError(f"`{name}` must be a whole number from 1 to {MOST:,}, got {number!r}.")
+        check_counts(rounds=self.rounds, threads=self.threads)
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Play the game on every tuple, as far as the budget allows."""

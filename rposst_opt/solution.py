@@ -193,6 +193,9 @@ class Capabilities:
         Compared with `Problem.needs`, so that a new loss or measure edits no backend.
     finds_optimum : bool
         False where the guarantee is a rate, as for regret matching+.
+    is_heuristic : bool
+        True where there is no guarantee at all, or one in probability only: such a backend is no witness, and being
+        worse than others is no disagreement.
     proves : str
         What its lower bound is, in a few words.
     tolerance : float
@@ -210,6 +213,7 @@ class Capabilities:
     tolerance: float
     requires: tuple[str, ...] = ()
     extra: str | None = None
+    is_heuristic: bool = False
 
     def why_not(self, problem: Problem) -> str | None:
         """What this problem asks for that the backend does not handle, or None."""

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
+from oracles import TIGHT, cutting_plane_optimum
 from scipy.optimize import linprog
 from strategies import RESULT_KINDS, problems
 
@@ -25,8 +26,6 @@ from rposst_opt import exact
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.kernels.hitting_set import Nodes, count_bits, first_member
 from rposst_opt.kernels.tuple_game import make_tuple_game, place_row, settle
-
-TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
 def all_tuples(problem: ro.Problem) -> Iterator[tuple[int, ...]]:
@@ -69,33 +68,10 @@ def optimum_by_linear_program(problem: ro.Problem, cases: tuple[int, ...], corne
     return float(outcome.fun) * scale
 
 
-def optimum_by_cutting_planes(problem: ro.Problem, cases: tuple[int, ...]) -> float:
-    """Kelley's method on `Problem.cut`, for losses that no linear program states."""
-    width = len(cases)
-    weights, best, cuts = np.full(width, 1 / width), np.inf, []
-    for _ in range(300):
-        test = problem.test(cases=cases, weights=weights)
-        best = min(best, problem.objective(test) / problem.unit)
-        cuts.append(problem.cut(test)[list(cases)] / problem.unit)
-        outcome = linprog(
-            np.append(np.zeros(width), 1.0),
-            A_ub=np.column_stack([cuts, -np.ones(len(cuts))]),
-            b_ub=np.zeros(len(cuts)),
-            A_eq=[[1.0] * width + [0.0]],
-            b_eq=[1.0],
-            bounds=[(0, 1)] * width + [(None, None)],
-            options=TIGHT,
-        )
-        if best - outcome.fun <= 5e-10:
-            return best * problem.unit
-        weights = np.maximum(outcome.x[:width], 0) / np.maximum(outcome.x[:width], 0).sum()
-    raise AssertionError("the cutting planes did not close")
-
-
 def optima(problem: ro.Problem) -> dict[tuple[int, ...], float]:
     """The optimum of every tuple."""
     if not problem.loss.pieces.is_polyhedral:
-        return {cases: optimum_by_cutting_planes(problem, cases) for cases in all_tuples(problem)}
+        return {cases: cutting_plane_optimum(problem, cases, 5e-10) for cases in all_tuples(problem)}
     corners = allowed_weights(problem)
     return {cases: optimum_by_linear_program(problem, cases, corners) for cases in all_tuples(problem)}
 

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp, minimize_scalar
+from oracles import cutting_plane_optimum
+from scipy.optimize import Bounds, LinearConstraint, milp, minimize_scalar
 from strategies import losses, problems
 
 import formulations.convex as convex
@@ -88,26 +89,8 @@ def tuples(problem: ro.Problem) -> Iterator[tuple[int, ...]]:
 
 @functools.cache
 def best_of_tuple(problem: ro.Problem, cases: tuple[int, ...]) -> float:
-    """The least objective of weights on these cases, by Kelley's cutting planes."""
-    width = len(cases)
-    weights, best, cuts = np.full(width, 1 / width), np.inf, []
-    for _ in range(300):
-        test = problem.test(cases=cases, weights=weights)
-        best = min(best, problem.objective(test))
-        cuts.append(problem.cut(test)[list(cases)] / problem.unit)
-        outcome = linprog(
-            np.append(np.zeros(width), 1.0),
-            A_ub=np.column_stack([cuts, -np.ones(len(cuts))]),
-            b_ub=np.zeros(len(cuts)),
-            A_eq=[[1.0] * width + [0.0]],
-            b_eq=[1.0],
-            bounds=[(0, 1)] * width + [(None, None)],
-            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-        )
-        if best / problem.unit - outcome.fun <= UNIT_TOLERANCE / 2:
-            return best
-        weights = np.maximum(outcome.x[:width], 0) / np.maximum(outcome.x[:width], 0).sum()
-    raise AssertionError("the cutting planes did not close")
+    """The least objective of weights on these cases."""
+    return cutting_plane_optimum(problem, cases, UNIT_TOLERANCE / 2)
 
 
 @functools.cache

@@ -26,10 +26,15 @@ def test_every_backend_finds_the_value_derived_by_hand(name: str, backend: str) 
         with pytest.raises(ro.Unsupported, match="cannot solve this problem"):
             ro.solve(problem, backend)
         return
+    if backend == "sampled-regret-matching" and isinstance(problem.measure, ro.Mixture):
+        with pytest.raises(ro.Unsupported, match="KOfN"):
+            ro.solve(problem, backend)
+        return
     solution = ro.solve(problem, backend)
     slack = capabilities.tolerance * problem.unit + problem.rounding
     allowed = slack if capabilities.finds_optimum else ro.regret_matching_gap(problem, 500) + slack
-    assert expected - slack <= solution.objective <= expected + allowed
+    assert expected - slack <= solution.objective
+    assert capabilities.is_heuristic or solution.objective <= expected + allowed
     assert solution.lower_bound <= expected + slack
 
 

@@ -1,0 +1,205 @@
+r"""RPOSST_sim: a fresh set of test cases is drawn for every evaluation (paper, appendix; Algorithm 3).
+
+The protagonist plays a distribution over tuples, with weights for each; the antagonist does not see which tuple is
+drawn, so a scenario's loss is the *expected* one. CFR+ learns both decisions by regret matching+: the tuple's, from the
+losses of all tuples, and each tuple's weights, from their gradients. The answer is the average of all rounds, round t
+counted t times (a tuple's weights are averaged by how often it was played), or the round with the least loss.
+
+With a `measure` the antagonist's answer is exact, for every measure of this package, as in the deterministic form that
+the paper describes for CVaR; with `draws`, N scenarios are drawn each round, and the k worst count.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rposst_opt.compilation import announced_compilation
+from rposst_opt.efficient_test import EfficientTest
+from rposst_opt.errors import Unsupported
+from rposst_opt.kernels.sampled import expect_losses, update_tuples
+from rposst_opt.losses import FloatArray
+from rposst_opt.options import check_counts
+from rposst_opt.problem import IntArray, Need, Problem
+from rposst_opt.sampled import TableSampler, all_tuples, k_and_n
+from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Progress, Stats
+
+MOST_TUPLES = 1_000_000  # whose weights are kept
+SMALLEST_PROBABILITY = 1e-12  # tests drawn less often than this are left out of a mixture
+
+
+@dataclass(frozen=True, eq=False)
+class MixedTest:
+    """A distribution over tests, from which one is drawn for every evaluation.
+
+    Attributes
+    ----------
+    tests : tuple of EfficientTest
+    probabilities : ndarray of shape (n_tests,)
+    """
+
+    tests: tuple[EfficientTest, ...]
+    probabilities: FloatArray
+
+    def draw(self, rng: np.random.Generator) -> EfficientTest:
+        """A test for one evaluation."""
+        return self.tests[int(rng.choice(len(self.tests), p=self.probabilities))]
+
+    def expected_losses(self, problem: Problem) -> FloatArray:
+        """The expected loss of every scenario."""
+        losses = np.zeros(problem.n_scenarios)
+        for test, probability in zip(self.tests, self.probabilities, strict=True):
+            losses += probability * problem.losses(test)
+        return losses
+
+    def objective(self, problem: Problem) -> float:
+        """The measure of the expected losses."""
+        return problem.measure.value(self.expected_losses(problem), problem.scenarios.probabilities)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simultaneous:
+    """RPOSST_sim by CFR+.
+
+    As a backend it hands back the best single test of its mixture; `play` gives the mixture.
+
+    Parameters
+    ----------
+    rounds : int
+        T.
+    average : bool
+        The linear average of all rounds, or the round with the least loss.
+    draws : int, optional
+        Draw so many scenarios each round (N) instead of answering exactly.
+    seed : int
+        For drawing.
+    """
+
+    rounds: int = 500
+    average: bool = True
+    draws: int | None = None
+    seed: int = 0
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        method="CFR+ over tuples and weights; the best test of the mixture (paper, Algorithm 3)",
+        handles=frozenset(Need),
+        finds_optimum=False,
+        is_heuristic=True,
+        proves="nothing",
+        tolerance=1e-9,
+        requires=("numba",),
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse numbers below one."""
+        check_counts(rounds=self.rounds, draws=self.draws)
+
+    def solve(self, problem: Problem, budget: Budget) -> Candidate:
+        """Play, and pick the test of the mixture that does best alone."""
+        mixed, rounds, limit = self._play(problem, budget)
+        best = min(mixed.tests, key=problem.objective)
+        stats = Stats(tuples=problem.n_tuples, rounds=rounds)
+        return Candidate(test=best, lower_bound=-math.inf, limit=limit, stats=stats)
+
+    def play(self, problem: Problem) -> MixedTest:
+        """Play all rounds."""
+        return self._play(problem, Budget())[0]
+
+    def _play(self, problem: Problem, budget: Budget) -> tuple[MixedTest, int, Limit | None]:
+        if problem.n_tuples > MOST_TUPLES:
+            raise Unsupported(f"CFR+ keeps the weights of all tuples, and {problem.n_tuples:,} are too many.")
+        with budget.listening_for_interrupts():
+            game = _MixedGame(problem, self)
+            with announced_compilation("mixed"):
+                game.play_round()
+            budget.restart_clock()
+            limit = None
+            while game.rounds_played < self.rounds and limit is None:
+                game.play_round()
+                budget.tell(Progress(done=game.rounds_played, total=self.rounds, objective=game.least))
+                limit = budget.reached() if game.rounds_played < self.rounds else None
+            return game.mixture(), game.rounds_played, limit
+
+
+class _MixedGame:
+    """The state of CFR+: pseudoregrets and averages of the tuple's decision and of every tuple's weights."""
+
+    def __init__(self, problem: Problem, method: Simultaneous) -> None:
+        self.problem, self.method = problem, method
+        self.tuples = all_tuples(problem)
+        count, width = self.tuples.shape
+        self.probabilities, self.weights = np.full(count, 1 / count), np.full((count, width), 1 / width)
+        self.tuple_regrets, self.weight_regrets = np.zeros(count), np.zeros((count, width))
+        self.average, self.weight_averages = np.zeros(count), np.zeros((count, width))
+        self.least, self.best = math.inf, (self.probabilities, self.weights)
+        self.rounds_played = 0
+        self.rng = np.random.default_rng(method.seed)
+
+    def play_round(self) -> None:
+        """One round: the expected losses, the antagonist's answer, and both updates."""
+        problem, pieces = self.problem, self.problem.loss.pieces
+        alpha, policies, targets, value = self._answer()
+        if value < self.least:
+            self.least, self.best = value, (self.probabilities.copy(), self.weights.copy())
+        self.rounds_played += 1
+        t = self.rounds_played
+        self.average += t * self.probabilities
+        self.weight_averages += t * self.probabilities[:, None] * self.weights
+        losses = np.empty(len(self.tuples))
+        update_tuples(
+            self.tuples,
+            self.weights,
+            self.weight_regrets,
+            alpha,
+            policies,
+            targets,
+            problem.results,
+            pieces.knots,
+            pieces.coefficients,
+            losses,
+        )
+        # v_τ = -loss_τ, regret = v - E[v], q ← [q + regret]₊
+        self.tuple_regrets = np.maximum(self.tuple_regrets + (self.probabilities @ losses - losses), 0.0)
+        total = self.tuple_regrets.sum()
+        self.probabilities = self.tuple_regrets / total if total > 0 else np.full(len(losses), 1 / len(losses))
+
+    def _answer(self) -> tuple[FloatArray, IntArray, FloatArray, float]:
+        """The antagonist's weights of the scenarios that count, these scenarios, and the loss."""
+        problem, scenarios = self.problem, self.problem.scenarios
+        if self.method.draws is None:
+            expected = self._expected(scenarios.policies, scenarios.targets)
+            alpha = problem.measure.weights(expected, scenarios.probabilities)
+            counted = np.flatnonzero(alpha)
+            return alpha[counted], scenarios.policies[counted], scenarios.targets[counted], float(alpha @ expected)
+        k, n_drawn = k_and_n(problem.measure, self.method.draws)
+        policies, targets = TableSampler(problem).draw(self.rng, (n_drawn,))
+        expected = self._expected(policies, targets)
+        worst = np.argsort(-expected, kind="stable")[:k]
+        return np.full(k, 1 / k), policies[worst], targets[worst], float(expected[worst].mean())
+
+    def _expected(self, policies: IntArray, targets: FloatArray) -> FloatArray:
+        pieces, expected = self.problem.loss.pieces, np.empty(len(targets))
+        expect_losses(
+            self.tuples,
+            self.weights,
+            self.probabilities,
+            self.problem.results,
+            policies,
+            targets,
+            pieces.knots,
+            pieces.coefficients,
+            expected,
+        )
+        return expected
+
+    def mixture(self) -> MixedTest:
+        """The linear average of the rounds, or the best round."""
+        probabilities, weights = self.best
+        if self.method.average:
+            probabilities, weights = self.average / self.average.sum(), self.weight_averages
+        kept = np.flatnonzero(probabilities > SMALLEST_PROBABILITY)
+        tests = [
+            self.problem.test(cases=self.tuples[at].tolist(), weights=weights[at] / weights[at].sum()) for at in kept
+        ]
+        return MixedTest(tuple(tests), probabilities[kept] / probabilities[kept].sum())

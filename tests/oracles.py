@@ -1,0 +1,31 @@
+"""Answers that are found in another way than the package finds them."""
+
+import numpy as np
+from scipy.optimize import linprog
+
+import rposst_opt as ro
+
+TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+
+
+def cutting_plane_optimum(problem: ro.Problem, cases: tuple[int, ...], tolerance: float) -> float:
+    """The least objective of weights on these cases: Kelley's cutting planes from `Problem.cut`, by linprog."""
+    width = len(cases)
+    weights, best, cuts = np.full(width, 1 / width), np.inf, []
+    for _ in range(300):
+        test = problem.test(cases=cases, weights=weights)
+        best = min(best, problem.objective(test) / problem.unit)
+        cuts.append(problem.cut(test)[list(cases)] / problem.unit)
+        outcome = linprog(
+            np.append(np.zeros(width), 1.0),
+            A_ub=np.column_stack([cuts, -np.ones(len(cuts))]),
+            b_ub=np.zeros(len(cuts)),
+            A_eq=[[1.0] * width + [0.0]],
+            b_eq=[1.0],
+            bounds=[(0, 1)] * width + [(None, None)],
+            options=TIGHT,
+        )
+        if best - outcome.fun <= tolerance:
+            return float(best * problem.unit)
+        weights = np.maximum(outcome.x[:width], 0) / np.maximum(outcome.x[:width], 0).sum()
+    raise AssertionError("the cutting planes did not close")
