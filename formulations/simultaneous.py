@@ -37,13 +37,12 @@ from rposst_opt.errors import BackendFailure, Unsupported
 from rposst_opt.exact import Exact
 from rposst_opt.losses import FloatArray
 from rposst_opt.measures import Mean
-from rposst_opt.mixed import MixedTest
+from rposst_opt.mixed import SMALLEST_PROBABILITY, MixedTest
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solution import Budget, Candidate
 
 COLUMN_TOLERANCE = 1e-7  # relative to the scale of losses: how much a column must promise to be worth adding
 EXPLICIT_LOSSES = 20_000  # tuples times scenarios up to which the explicit program is the faster way
-SMALLEST_PROBABILITY = 1e-12  # tests drawn less often than this are left out of the mixture
 
 
 @dataclass(frozen=True)

@@ -83,13 +83,8 @@ class UniformSelection:
         targets = problem.targets if self.worst_target else np.full((1, problem.n_cases), 1 / problem.n_cases)
         alike = np.full((problem.n_policies, len(targets)), 1 / (problem.n_policies * len(targets)))
         simpler = replace(problem, measure=measure, targets=targets, probabilities=alike)
-        played = RegretMatching(rounds=1, prune=False, threads=self.threads).solve(simpler, _without_gap(budget))
+        played = RegretMatching(rounds=1, prune=False, threads=self.threads).solve(simpler, budget)
         return replace(played, lower_bound=-math.inf)
-
-
-def _without_gap(budget: Budget) -> Budget:
-    budget.gap = 0.0  # a gap would be one of another objective
-    return budget
 
 
 def _least_average_for_the_worst_target(problem: Problem, budget: Budget) -> Candidate:

@@ -571,20 +571,22 @@ def _progress_bar() -> "Iterator[Callable[[Progress], None]]":
         BarColumn(),
         TextColumn("{task.percentage:>5.1f} % of {task.fields[sets]} sets"),
         TimeRemainingColumn(),
-        TextColumn("best {task.fields[objective]:.6g}, at least {task.fields[bound]}"),
+        TextColumn("best {task.fields[objective]:.6g}, at least {task.fields[bound]}, gap {task.fields[gap]}"),
     )
     with Bar(*columns, console=console, transient=True) as bar:
         # The share done, because the number of sets may be too large for a float.
-        task = bar.add_task("", total=1.0, visible=False, sets="", objective=float("inf"), bound="")
+        task = bar.add_task("", total=1.0, visible=False, sets="", objective=float("inf"), bound="", gap="")
 
         def show(progress: "Progress") -> None:
+            proved = progress.lower_bound > -float("inf")
             bar.update(
                 task,
                 completed=progress.done / progress.total,
                 visible=True,
                 sets=f"{progress.total:,}" if progress.total < 10**15 else "very many",
                 objective=progress.objective,
-                bound="?" if progress.lower_bound == -float("inf") else f"{progress.lower_bound:.6g}",
+                bound=f"{progress.lower_bound:.6g}" if proved else "?",
+                gap=f"{progress.objective - progress.lower_bound:.3g}" if proved else "?",
             )
 
         yield show

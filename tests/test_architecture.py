@@ -23,12 +23,14 @@ ORDER = [
     "rposst_opt.compilation",
     "rposst_opt.options",
     "rposst_opt.kernels",
+    "rposst_opt.kernels.compiling",
     "rposst_opt.kernels.response",
     "rposst_opt.kernels.regret_matching",
     "rposst_opt.kernels.tuple_game",
     "rposst_opt.kernels.hitting_set",
     "rposst_opt.kernels.sampled",
     "rposst_opt.game",
+    "rposst_opt.searchers",
     "rposst_opt.exact",
     "rposst_opt.successive_rejects",
     "rposst_opt.sampled",
@@ -45,7 +47,7 @@ ORDER = [
 ]
 
 HOMES = {
-    "numba": {"rposst_opt.kernels.response"},
+    "numba": {"rposst_opt.kernels.compiling"},
     "cvxpy": {"formulations.convex"},
     "pulp": {"formulations.milp"},
     "matplotlib": {"rposst_opt.experiments.figures"},

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,30 +12,33 @@ from strategies import problems
 
 import rposst_opt as ro
 from rposst_opt.bounds import largest_loss, regret_bound, regret_matching_gap, sampled_gap, steepest_payoff
+from rposst_opt.kernels.sampled import update_tuples
 
-Adversary = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
-
-
-def against_the_favourite(weights: np.ndarray, totals: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return np.where(weights == weights.max(), 1.0, 0.0)
+Adversary = Callable[[np.ndarray, np.ndarray, np.random.Generator], Any]  # who loses
 
 
-def for_the_neglected(weights: np.ndarray, totals: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return np.where(weights > weights.min() + 1e-12, 1.0, 0.0)
+def against_the_favourite(weights: np.ndarray, totals: np.ndarray, rng: np.random.Generator) -> Any:
+    return weights == weights.max()
 
 
-def keeping_one_action_good(weights: np.ndarray, totals: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    losses = (rng.random(len(weights)) < 0.5).astype(float)
-    losses[int(np.argmin(totals))] = 0.0
-    return losses
+def for_the_neglected(weights: np.ndarray, totals: np.ndarray, rng: np.random.Generator) -> Any:
+    return weights > weights.min() + 1e-12
 
 
-def alternating(weights: np.ndarray, totals: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return np.where(np.arange(len(weights)) % 2 == int(totals.sum()) % 2, 1.0, 0.0)
+def keeping_one_action_good(weights: np.ndarray, totals: np.ndarray, rng: np.random.Generator) -> Any:
+    return (rng.random(len(weights)) < 0.5) & (np.arange(len(weights)) != np.argmin(totals))
 
 
-def at_random(weights: np.ndarray, totals: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return rng.random(len(weights))
+def alternating(weights: np.ndarray, totals: np.ndarray, rng: np.random.Generator) -> Any:
+    return np.arange(len(weights)) % 2 == int(totals.sum()) % 2
+
+
+def at_random(weights: np.ndarray, totals: np.ndarray, rng: np.random.Generator) -> Any:
+    return rng.random(len(weights)) < 0.5
+
+
+def policy_of(losers: np.ndarray) -> int:
+    return sum(1 << int(action) for action in np.flatnonzero(losers))
 
 
 @pytest.mark.parametrize(
@@ -45,16 +49,24 @@ def at_random(weights: np.ndarray, totals: np.ndarray, rng: np.random.Generator)
 def test_regret_matching_never_regrets_more_than_its_bound(
     adversary: Adversary, n_actions: int, scale: float, seed: int
 ) -> None:
-    """The update of the proposition, on losses in [0, scale], checked after every round."""
+    """The compiled update, on a loss that is the score itself, so that a policy's results are the actions' losses.
+
+    There is a policy for every choice of who loses `scale` and who nothing; the adversary names one each round.
+    """
     rng = np.random.default_rng(seed)
-    q, totals, incurred = np.zeros(n_actions), np.zeros(n_actions), 0.0
+    policies = np.arange(2**n_actions)
+    results = scale * ((policies >> np.arange(n_actions)[:, None]) & 1).astype(np.float64)
+    score = ro.PiecewiseQuadratic(knots=[], coefficients=[[0.0, 1.0, 0.0]])
+    cases, incurred = np.arange(n_actions)[None], np.empty(1)
+    q, weights = np.zeros((1, n_actions)), np.full((1, n_actions), 1 / n_actions)
+    totals, sum_incurred = np.zeros(n_actions), 0.0
     for t in range(1, 301):
-        weights = q / q.sum() if q.sum() > 0 else np.full(n_actions, 1 / n_actions)
-        losses = scale * adversary(weights, totals, rng)
-        totals += losses
-        incurred += losses @ weights
-        q = np.maximum(q + losses @ weights - losses, 0)
-        assert incurred - totals.min() <= regret_bound(scale, n_actions, t) + 1e-9 * scale
+        policy = policy_of(adversary(weights[0], totals, rng))
+        totals += results[:, policy]
+        pieces = (score.knots, score.coefficients)
+        update_tuples(cases, weights, q, np.ones(1), np.array([policy]), np.zeros(1), results, *pieces, incurred)
+        sum_incurred += incurred[0]
+        assert sum_incurred - totals.min() <= regret_bound(scale, n_actions, t) + 1e-9 * scale
 
 
 def test_the_bounds_of_a_small_problem_by_hand() -> None:

@@ -26,6 +26,7 @@ from rposst_opt import exact
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.kernels.hitting_set import Nodes, count_bits, first_member
 from rposst_opt.kernels.tuple_game import make_tuple_game, place_row, settle
+from rposst_opt.searchers import set_of
 
 
 def all_tuples(problem: ro.Problem) -> Iterator[tuple[int, ...]]:
@@ -481,17 +482,16 @@ def test_bits_are_counted(word: int) -> None:
 
 @given(st.sets(st.integers(0, 199)))
 def test_the_first_member_of_a_set(members: set[int]) -> None:
-    words = exact._set_of(members, 4)
+    words = set_of(members, 4)
     assert sum(int(word).bit_count() for word in words) == len(members)
     assert count_and_find(words)[1] == min(members, default=-1)
 
 
 def test_the_share_that_is_done_counts_tuples() -> None:
     """The tree over 10 cases of tuples of 3: branching on {0, 1, 2} rules out C(7, 3) = 35 of 120."""
-    plan = exact._Proof(ro.Problem(results=np.eye(10), size=3), exact.Exact(), ro.Budget()).plan
-    front = exact._Front(plan, 1)
+    front = exact._Proof(ro.Problem(results=np.eye(10), size=3), exact.Exact(), ro.Budget()).searchers.new_front()
     assert front.share_done() == 0.0
-    excluded = np.array([~exact._set_of(range(case + 1, 10), 1)[0] for case in range(3)])
+    excluded = np.array([~set_of(range(case + 1, 10), 1)[0] for case in range(3)])
     front.nodes = Nodes(np.array([[0, 0, 0, 1], [1, 0, 0, 1], [2, 0, 0, 1]]), excluded[:, None])
     assert front.share_done() == pytest.approx(35 / 120)
     assert math.comb(9, 2) + math.comb(8, 2) + math.comb(7, 2) == 120 - 35

@@ -3,6 +3,7 @@
 Plain loops, because they are compiled; each stands beside its formula. No `fastmath`, so sums are taken in the order in
 which they are written, and the answer does not depend on the processor. All functions release the interpreter's lock.
 
-`response` lays a problem out and plays the antagonist, `regret_matching` plays the protagonist of the reference method,
-`tuple_game` finds the best weights of a set of cases, and `hitting_set` searches all tuples with it.
+`compiling` says how they are compiled and where that is kept. `response` lays a problem out and plays the antagonist,
+`regret_matching` plays the protagonist of the reference method, `tuple_game` finds the best weights of a set of cases,
+and `hitting_set` searches all tuples with it.
 """

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rposst_opt.kernels.response import Game, compiled, internal
+from rposst_opt.kernels.compiling import compiled, internal
+from rposst_opt.kernels.response import Game
 from rposst_opt.kernels.tuple_game import (
     CALLS,
     KEPT,

@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rposst_opt.kernels.compiling import compiled
 from rposst_opt.kernels.response import (
     BY_PROBABILITY,
     BY_SELECTION,
     Game,
     Response,
     bound_losses,
-    compiled,
     list_all,
     make_response,
     score_policies,

@@ -1,31 +1,13 @@
 """The antagonist's best response: which scenarios count at given weights, and by how much."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from rposst_opt.kernels.compiling import compiled, internal
 from rposst_opt.losses import FloatArray
 from rposst_opt.measures import Mean, equally_likely, tabulate, tabulate_mixture
 from rposst_opt.problem import IntArray, Problem
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def compiled(function: Function) -> Function:
-    """Compile on the first call, keep the outcome on disk, and run without the interpreter's lock."""
-    return cast(Function, njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function))
-
-
-def internal(function: Function) -> Function:
-    """Compile what only compiled code calls: a way in from Python takes longest to compile, for large tuples.
-
-    Python must not call it, and crashes if it does.
-    """
-    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return cast(Function, njit(cache=True, nogil=True, error_model="numpy", **options)(function))
-
 
 # How the antagonist finds the scenarios that count.
 BY_SELECTION, BY_SORTING, BY_PROBABILITY = 0, 1, 2

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from rposst_opt.kernels.response import compiled, internal, loss_at, slope_at
+from rposst_opt.kernels.compiling import compiled, internal
+from rposst_opt.kernels.response import loss_at, slope_at
 from rposst_opt.losses import FloatArray
 from rposst_opt.problem import IntArray
 

@@ -1,0 +1,76 @@
+"""How kernels are compiled, and where the outcome is kept.
+
+numba keeps compiled functions on disk and compiles again when the *file* of a function has changed. It does not notice
+a change in another file whose functions are part of the compiled one: after an update, a search could run with the
+arithmetic of the version before. So every state of these sources has a folder of its own.
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from numba import config, njit
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+SOURCES = Path(__file__).parent
+PREFIX = "rposst-kernels-"
+
+
+def digest_of(sources: Path) -> str:
+    """A name for what all files of kernels in this folder say."""
+    digest = hashlib.sha256()
+    for path in sorted(sources.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def cache_folder(sources: Path) -> Path:
+    """The folder for what is compiled from these sources; folders of earlier states beside it are removed."""
+    if config.CACHE_DIR:
+        base = Path(config.CACHE_DIR)
+    elif os.access(sources, os.W_OK):
+        base = sources / "__pycache__"
+    else:
+        base = Path.home() / ".cache" / "rposst-opt"
+    folder = base / (PREFIX + digest_of(sources))
+    if not folder.exists():
+        for outdated in base.glob(PREFIX + "*"):
+            shutil.rmtree(outdated, ignore_errors=True)
+    return folder
+
+
+FOLDER = cache_folder(SOURCES)
+
+
+@contextmanager
+def _kept_in_our_folder() -> Iterator[None]:
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(FOLDER)
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
+
+
+def _compile(function: Function, **options: bool) -> Function:
+    with _kept_in_our_folder():
+        compiler = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)
+        return cast(Function, compiler(function))
+
+
+def compiled(function: Function) -> Function:
+    """Compile on the first call, keep the outcome on disk, and run without the interpreter's lock."""
+    return _compile(function)
+
+
+def internal(function: Function) -> Function:
+    """Compile what only compiled code calls: a way in from Python takes longest to compile, for large tuples.
+
+    Python must not call it, and crashes if it does.
+    """
+    return _compile(function, no_cpython_wrapper=True)

@@ -1,0 +1,313 @@
+"""The searchers of the exact solver: who searches which part of the tree, and the cuts that they share.
+
+The tree is dealt out to a fixed number of searchers, which work for a fixed amount of *work*, not of time, with the
+cuts known at the start of their turn. Then all is put together in the order of the searchers. So every run is the same,
+whatever the number of threads.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import NamedTuple
+
+import numpy as np
+
+from rposst_opt.certificate import CertificateCut
+from rposst_opt.kernels.hitting_set import (
+    ADOPTED,
+    FOUND,
+    LEARNED,
+    LEAVES,
+    LEFT,
+    LIMIT,
+    NODES,
+    OWN_END,
+    OWN_START,
+    UNRESOLVED,
+    Cuts,
+    Nodes,
+    Plan,
+    Search,
+    WordArray,
+    explore,
+    make_search,
+    spent,
+    write_hits,
+)
+from rposst_opt.kernels.response import Game
+from rposst_opt.kernels.tuple_game import CALLS
+from rposst_opt.losses import FloatArray
+from rposst_opt.problem import IntArray
+from rposst_opt.solution import Limit
+
+SEARCHERS = 8  # however many threads there are, so that the answer does not depend on them
+OWN_CUTS = 512  # that a searcher may learn in one turn
+OWN_RECORDS = 128  # and if each is recorded for a certificate
+KEPT_CUTS, KEPT_BYTES = 4096, 128 * 2**20  # in all, between turns
+POLL_SECONDS = 0.05
+
+
+class FoundTest(NamedTuple):
+    """A tuple below the threshold that it was searched for with; its cases are positions among those searched."""
+
+    value: float
+    cases: tuple[int, ...]  # ascending
+    weights: FloatArray  # of the required cases, then of these
+
+
+class Front:
+    """Where one search for tuples below a threshold stands: the nodes that are yet to be searched."""
+
+    def __init__(self, plan: Plan, n_words: int) -> None:
+        excluded = ~set_of(range(plan.n_selectable), n_words)[None]
+        self.nodes = Nodes(np.zeros((1, plan.size + 1), np.int64), excluded)
+        self.size, self.n_selectable = plan.size, plan.n_selectable
+        self.unresolved = math.inf  # the least bound among tuples that rounding kept from being settled
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to be searched."""
+        return not len(self.nodes.cases)
+
+    def close(self) -> None:
+        """Take everything for searched."""
+        self.nodes = some_of(self.nodes, slice(0))
+
+    def deal(self, hands: int) -> list[Nodes]:
+        """The nodes, dealt out one by one."""
+        return [some_of(self.nodes, slice(hand, None, hands)) for hand in range(hands)]
+
+    def gather(self, parts: list[Nodes]) -> None:
+        """Put together what is left, the deepest first: they are done soonest."""
+        nodes = together(parts)
+        deepest_first = np.argsort(-nodes.cases[:, -1], kind="stable")
+        self.nodes = Nodes(nodes.cases[deepest_first], nodes.excluded[deepest_first])
+
+    def share_done(self) -> float:
+        """The share of tuples that are dealt with."""
+        free = 64 * self.nodes.excluded.shape[1] - np.bitwise_count(self.nodes.excluded).sum(axis=1, dtype=np.int64)
+        kinds, counts = np.unique(np.stack([free, self.size - self.nodes.cases[:, -1]]), axis=1, return_counts=True)
+        left = sum(math.comb(int(n), int(k)) * int(count) for (n, k), count in zip(kinds.T, counts, strict=True))
+        return 1 - left / math.comb(self.n_selectable, self.size)
+
+
+class Searchers:
+    """The searchers with all that they share.
+
+    Parameters
+    ----------
+    game, plan
+        As the kernels read them; all values are in the game's units.
+    capacity : int
+        How many tests a searcher may find before its turn is over.
+    record : bool
+        Whether to write down what every cut is made of, for a certificate.
+
+    Attributes
+    ----------
+    found : list of FoundTest
+        What was found since the caller last emptied it.
+    records : list of CertificateCut
+        What the cuts are made of, if recorded.
+    work, leaves, nodes, learned
+        How much was done: work in nanoseconds by a rough count, tuples settled, nodes, cuts.
+    """
+
+    def __init__(self, game: Game, plan: Plan, *, capacity: int, record: bool) -> None:
+        n_cases = len(game.results)
+        self.game, self.plan, self.capacity, self.record = game, plan, capacity, record
+        self.n_words = (n_cases + 63) // 64
+        self.own_room = OWN_RECORDS if record else OWN_CUTS
+        self.kept_room = max(2 * self.own_room, min(KEPT_CUTS, KEPT_BYTES // (8 * n_cases)))
+        places = self.kept_room + SEARCHERS * self.own_room
+        self.cuts = Cuts(np.empty((places, n_cases)), np.empty((places, self.n_words), np.uint64))
+        self.by_policy = np.ascontiguousarray(game.results.T)
+        self.stop = np.zeros(1, np.int64)
+        self.kept = 0
+        self.kept_uses = np.zeros(self.kept_room, np.int64)
+        self.limit_of_kept = math.nan
+        self.members: list[Search] = []
+        self.found: list[FoundTest] = []
+        self.records: list[CertificateCut] = []
+        self.work, self.leaves, self.nodes, self.learned = 0.0, 0, 0, 0
+        first = self._member(0)
+        if not record:  # as long as it is alone, it may have the room of all
+            first.counts[[OWN_START, OWN_END]] = 0, self.kept_room
+
+    @property
+    def calls(self) -> int:
+        """How often the antagonist was asked."""
+        return sum(int(member.room.state[CALLS]) for member in self.members)
+
+    def new_front(self) -> Front:
+        """A search that has not begun."""
+        return Front(self.plan, self.n_words)
+
+    # One searcher alone
+
+    def set_threshold(self, threshold: float) -> None:
+        """What the first searcher takes for its threshold when it goes on alone."""
+        self.members[0].levels[:] = threshold, threshold - self.plan.slack, math.inf
+
+    def explore_alone(self, nodes: Nodes, work: float) -> Nodes:
+        """Have the first searcher search below these nodes, each find being its new threshold; what is left to do."""
+        first = self.members[0]
+        first.levels[UNRESOLVED] = math.inf
+        order = self._sorted_cuts(float(first.levels[LIMIT]))
+        begun = explore(nodes, order, work, True, self.plan, self.game, first)
+        self._count(first)
+        if first.counts[ADOPTED]:
+            self._take(first, 0)
+        if first.counts[LEARNED] + 1 >= first.counts[OWN_END] - first.counts[OWN_START]:
+            self.keep_cuts()
+            self._give_room(0)
+        return together([_left_by(first), some_of(nodes, slice(begun, None))])
+
+    def advance_alone(self, front: Front, work: float) -> None:
+        """Have the first searcher search the tree for so much work."""
+        front.gather([self.explore_alone(front.nodes, work)])
+        front.unresolved = min(front.unresolved, float(self.members[0].levels[UNRESOLVED]))
+
+    def rule_out(self, tuples: Iterable[tuple[int, ...]], threshold: float) -> None:
+        """Learn a cut for each of these tuples, all of which are above the threshold."""
+        self.stop[0] = 0
+        self.set_threshold(threshold)
+        for chosen in sorted(tuples):
+            self._give_room(0)
+            self.explore_alone(self.only(chosen), math.inf)
+            self.keep_cuts()
+
+    def only(self, chosen: tuple[int, ...]) -> Nodes:
+        """The node of this tuple alone: it lacks its last case, and nothing else may take the place."""
+        return self._lacking_one([chosen[:-1]], ~set_of(chosen[-1:], self.n_words))
+
+    def neighbours(self, chosen: tuple[int, ...]) -> Nodes:
+        """For each case of the tuple, the node that lacks it: any case outside the tuple may take its place."""
+        excluded = ~set_of(range(self.plan.n_selectable), self.n_words) | set_of(chosen, self.n_words)
+        return self._lacking_one([chosen[:at] + chosen[at + 1 :] for at in range(len(chosen))], excluded)
+
+    def _lacking_one(self, partial_tuples: list[tuple[int, ...]], excluded: WordArray) -> Nodes:
+        cases = np.full((len(partial_tuples), self.plan.size + 1), self.plan.size - 1, dtype=np.int64)
+        cases[:, : self.plan.size - 1] = partial_tuples
+        return Nodes(cases, np.tile(excluded, (len(partial_tuples), 1)))
+
+    # All of them
+
+    def take_turns(
+        self,
+        front: Front,
+        threshold: float,
+        turn: float,
+        pool: ThreadPoolExecutor,
+        reached: Callable[[], Limit | None],
+    ) -> Limit | None:
+        """Every searcher has a turn; then all is put together, in their order. A limit that was reached ends it."""
+        order = self._sorted_cuts(threshold - self.plan.slack)
+        hands = front.deal(SEARCHERS)
+        futures = []
+        for i, hand in enumerate(hands):
+            member = self._member(i)
+            self._give_room(i)
+            member.levels[:] = threshold, threshold - self.plan.slack, math.inf
+            futures.append(pool.submit(explore, hand, order, turn, False, self.plan, self.game, member))
+        limit, pending = None, set(futures)
+        while pending:
+            _, pending = wait(pending, timeout=POLL_SECONDS)
+            limit = limit or reached()
+            if limit is not None:
+                self.stop[0] = 1
+        parts = []
+        for member, hand, future in zip(self.members, hands, futures, strict=True):
+            parts += [_left_by(member), some_of(hand, slice(future.result(), None))]
+            front.unresolved = min(front.unresolved, float(member.levels[UNRESOLVED]))
+            self._count(member)
+            for at in range(int(member.counts[FOUND])):
+                self._take(member, at)
+        front.gather(parts)
+        self.keep_cuts()
+        return limit
+
+    def _member(self, i: int) -> Search:
+        while len(self.members) <= i:
+            records = self.own_room if self.record else 0
+            self.members.append(
+                make_search(self.game, self.plan, self.cuts, self.by_policy, self.capacity, records, self.stop)
+            )
+            self._give_room(len(self.members) - 1)
+        return self.members[i]
+
+    def _give_room(self, i: int) -> None:
+        """Give the i-th searcher an empty stretch of its own for what it learns and finds."""
+        start = self.kept_room + i * self.own_room
+        self.members[i].counts[[OWN_START, OWN_END, LEARNED, FOUND]] = start, start + self.own_room, 0, 0
+
+    def _take(self, member: Search, at: int) -> None:
+        cases, weights_and_value, n_required = member.found_cases[at], member.found_weights[at], self.plan.n_required
+        order = np.argsort(cases)
+        weights = np.concatenate([weights_and_value[:n_required], weights_and_value[n_required:-1][order]])
+        self.found.append(FoundTest(float(weights_and_value[-1]), tuple(cases[order].tolist()), weights))
+
+    def _count(self, member: Search) -> None:
+        self.leaves += int(member.counts[LEAVES])
+        self.nodes += int(member.counts[NODES])
+        self.work += spent(self.plan.call_cost, self.plan.step_cost, member.counts, member.room.state)
+
+    # Cuts
+
+    def keep_cuts(self) -> None:
+        """Move the cuts that were learned to those that are kept; where there is no room, the least used ones go."""
+        self.kept_uses //= 2
+        for member in self.members:
+            self.kept_uses[: self.kept] += member.uses[: self.kept]
+            learned, first = int(member.counts[LEARNED]), int(member.counts[OWN_START])
+            own_uses = member.uses[first : first + learned].copy()
+            member.uses[:] = 0
+            member.counts[LEARNED] = 0
+            if self.kept + learned > self.kept_room:
+                self._forget()
+            places = slice(self.kept, self.kept + learned)
+            self.cuts.values[places] = self.cuts.values[first : first + learned]
+            self.kept_uses[places] = own_uses
+            self.kept += learned
+            self.learned += learned
+            if self.record:
+                self.records += [CertificateCut.from_dense(*record) for record in member.record[:learned]]
+        self.limit_of_kept = math.nan
+
+    def _forget(self) -> None:
+        """Keep the more used half of the cuts."""
+        kept = np.sort(np.argsort(-self.kept_uses[: self.kept], kind="stable")[: self.kept_room // 2])
+        self.cuts.values[: len(kept)] = self.cuts.values[kept]
+        self.kept_uses[: len(kept)] = self.kept_uses[kept]
+        self.kept = len(kept)
+
+    def _sorted_cuts(self, limit: float) -> IntArray:
+        """The cuts that are kept, those that fewest cases hit first, with their hits brought up to this limit."""
+        if not self.kept:
+            return np.empty(0, dtype=np.int64)
+        if limit != self.limit_of_kept:
+            write_hits(0, self.kept, limit, self.cuts)
+            self.limit_of_kept = limit
+        sizes = np.bitwise_count(self.cuts.hit[: self.kept]).sum(axis=1, dtype=np.int64)
+        return np.argsort(sizes, kind="stable").astype(np.int64)
+
+
+def set_of(cases: Iterable[int], n_words: int) -> WordArray:
+    """These cases as a set of bits."""
+    bits = sum(1 << case for case in cases)
+    return np.frombuffer(bits.to_bytes(8 * n_words, "little"), dtype="<u8").astype(np.uint64)
+
+
+def some_of(nodes: Nodes, places: slice) -> Nodes:
+    """Copies of the nodes at these places, laid out one after the other."""
+    return Nodes(nodes.cases[places].copy(), nodes.excluded[places].copy())
+
+
+def together(parts: list[Nodes]) -> Nodes:
+    """All of these nodes."""
+    return Nodes(np.concatenate([part.cases for part in parts]), np.concatenate([part.excluded for part in parts]))
+
+
+def _left_by(member: Search) -> Nodes:
+    """What a searcher has left to do."""
+    return some_of(member.left, slice(int(member.counts[LEFT])))
