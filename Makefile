@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+EXTRAS := solvers,kmeans,axelrod,cluster,openspiel
 
 .PHONY: demo test lint typecheck pytest test-lowest bench bench-exact clean help
 
@@ -33,7 +34,7 @@ bench-exact: $(VENV)/installed  ## time the exact solver and MILP solvers, and w
 test-lowest:  ## run the tests with the lowest versions of all dependencies
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip uv
-	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[solvers,kmeans]'
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[$(EXTRAS)]'
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis pytest
 	.venv-lowest/bin/pytest
 
@@ -42,7 +43,7 @@ $(VENV)/installed: pyproject.toml Makefile
 		{ echo "rposst-opt needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable '.[solvers,kmeans]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]' --group dev
 	@touch $@
 
 clean:  ## remove the environments and caches

@@ -190,9 +190,11 @@ class KMeansAnchors:
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Cluster all cases, and give every cluster a case."""
         from sklearn.cluster import KMeans
+        from threadpoolctl import threadpool_limits
 
         distinct = len(np.unique(problem.results, axis=0))
-        clusters = KMeans(min(problem.n_chosen, distinct), n_init=10, random_state=self.seed).fit(problem.results)
+        with threadpool_limits(1):  # tables are small, and threads that wait for each other take most of the time
+            clusters = KMeans(min(problem.n_chosen, distinct), n_init=10, random_state=self.seed).fit(problem.results)
         distances = clusters.transform(problem.results)  # (n_cases, n_clusters)
         masses = np.bincount(clusters.labels_, minlength=distances.shape[1]).astype(np.float64)
         anchors = _assign(distances, problem.required_cases, problem.selectable_cases)

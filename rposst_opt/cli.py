@@ -1,9 +1,9 @@
-"""The command line: ``rposst demo | solve | score | verify | agree | export | backends``.
+"""The command line: ``rposst demo | solve | score | verify | agree | export | backends | domain | reproduce``.
 
 Results go to standard output, progress and messages to standard error. Exit codes: 0 done, 1 no test, 2 bad input.
 
-Only this module prints. Heavy packages are imported inside the commands, so that help and version answer at once; their
-names in annotations are for type checkers alone.
+Only this module and `rposst_opt.experiments.cli` print. Heavy packages are imported inside the commands, so that help
+and version answer at once; their names in annotations are for type checkers alone.
 """
 
 import io
@@ -22,6 +22,8 @@ import typer
 
 import rposst_opt
 from rposst_opt.errors import ProblemError, RposstError
+from rposst_opt.experiments.cli import domain, reproduce
+from rposst_opt.terminal import console, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,6 +41,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+app.add_typer(domain, name="domain")
+app.command()(reproduce)
 
 
 class NamedMeasure(StrEnum):
@@ -198,7 +204,7 @@ def demo() -> None:
         case_names=list(table.index),
         policy_names=list(tuning.columns),
     )
-    out = _console()
+    out = console()
     out.print(
         "Racing Arrows: 50 test cases (followers), 40 tuning policies (leaders), 4 targets, so 160 scenarios.\n"
         f"Choose 3 of the 50 test cases: {problem.n_tuples:,} sets, each with the best weights, for the worst 1 %."
@@ -271,14 +277,14 @@ def solve(
         if certificate is not None and solution.certificate is not None:
             write_atomically(certificate, to_json(certificate_record(problem, solution.certificate)) + "\n")
         elif certificate is not None:
-            _console(stderr=True).print(
-                _plain(f"{certificate} was not written: {solution.limit or 'the run'} came before a whole proof.")
+            console(stderr=True).print(
+                plain(f"{certificate} was not written: {solution.limit or 'the run'} came before a whole proof.")
             )
     finally:  # what was found is shown even if it cannot be written
         if as_json:
             print(record)
         else:
-            _show_solution(_console(), problem, solution, scale)
+            _show_solution(console(), problem, solution, scale)
     if solution.status is Status.NO_TEST:
         raise typer.Exit(1)
 
@@ -319,12 +325,12 @@ def verify(
     elif outcome.holds:
         looked_at = "all" if outcome.is_complete else f"a sample of {outcome.n_checked:,} of the"
         apart = f", save on {len(proof.exceptions):,} named sets" if proof.exceptions else ""
-        _console().print(
+        console().print(
             f"The proof holds: no test has an objective below {proof.bound:.9g}{apart}. "
             f"{len(proof.cuts):,} cuts were checked, and {looked_at} {outcome.n_tuples:,} sets of test cases."
         )
     else:
-        _console().print(_plain(f"The proof does not hold: {outcome.reason}."))
+        console().print(plain(f"The proof does not hold: {outcome.reason}."))
     if not outcome.holds:
         raise typer.Exit(1)
 
@@ -361,7 +367,7 @@ def agree(
     if as_json:
         print(to_json({"format": "rposst-agreement/1", "agreed": report.agreed, "backends": rows}))
     else:
-        _show_agreement(_console(), report)
+        _show_agreement(console(), report)
     if not report.agreed:
         raise typer.Exit(1)
 
@@ -386,7 +392,7 @@ def export(
     if reason is not None:
         raise ProblemError(f"this problem is no mixed-integer linear program: {reason}.")
     write_with(out, lambda path: entry.module_attribute("write_model")(problem, path))
-    _console(stderr=True).print(
+    console(stderr=True).print(
         f"{out}: y_3 says whether test case number 3 (counted from 0) is chosen, w_3 is its weight.", markup=False
     )
 
@@ -424,8 +430,8 @@ def score(
     shown.add_column("policy", overflow="fold")
     shown.add_column("score", justify="right")
     for row in rows:
-        shown.add_row(str(row["rank"]), _plain(row["policy"]), f"{row['score']:.6g}")
-    _console().print(shown)
+        shown.add_row(str(row["rank"]), plain(row["policy"]), f"{row['score']:.6g}")
+    console().print(shown)
 
 
 @app.command()
@@ -458,18 +464,18 @@ def backends(options: ProblemOptions | None, as_json: AsJson = False) -> None:
     if as_json:
         print(to_json({"format": "rposst-backends/1", "auto": auto, "backends": rows}))
         return
-    out = _console()
+    out = console()
     for row in rows:
         state = "installed" if row["installed"] else f"not installed: {row['install']}"
-        out.print(_plain(f"{row['name']} ({state})"), soft_wrap=True)
+        out.print(plain(f"{row['name']} ({state})"), soft_wrap=True)
         out.print(
-            _plain(f"    {row['method']}; handles {_handles_words(BACKENDS[row['name']].capabilities)}"), soft_wrap=True
+            plain(f"    {row['method']}; handles {_handles_words(BACKENDS[row['name']].capabilities)}"), soft_wrap=True
         )
-        out.print(_plain(f"    proves {row['proves']}; tolerance {row['tolerance']:g}"), soft_wrap=True)
+        out.print(plain(f"    proves {row['proves']}; tolerance {row['tolerance']:g}"), soft_wrap=True)
         if problem is not None:
             verdict = "can solve this problem" if row["solves_this"] else f"cannot solve this problem: {row['why_not']}"
             out.print(
-                _plain(f"    {verdict}{', and is what auto stands for' if row['name'] == auto else ''}"), soft_wrap=True
+                plain(f"    {verdict}{', and is what auto stands for' if row['name'] == auto else ''}"), soft_wrap=True
             )
 
 
@@ -563,8 +569,8 @@ def _progress_bar() -> "Iterator[Callable[[Progress], None]]":
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    console = _console(stderr=True)
-    if not console.is_terminal:
+    screen = console(stderr=True)
+    if not screen.is_terminal:
         yield lambda progress: None
         return
     columns = (
@@ -573,7 +579,7 @@ def _progress_bar() -> "Iterator[Callable[[Progress], None]]":
         TimeRemainingColumn(),
         TextColumn("best {task.fields[objective]:.6g}, at least {task.fields[bound]}, gap {task.fields[gap]}"),
     )
-    with Bar(*columns, console=console, transient=True) as bar:
+    with Bar(*columns, console=screen, transient=True) as bar:
         # The share done, because the number of sets may be too large for a float.
         task = bar.add_task("", total=1.0, visible=False, sets="", objective=float("inf"), bound="", gap="")
 
@@ -603,14 +609,14 @@ def _show_solution(out: "Console", problem: "Problem", solution: "Solution", sca
     chosen.add_column("test case", overflow="fold")
     chosen.add_column("weight", justify="right")
     for name, weight in zip(solution.test.case_names, solution.test.weights.tolist(), strict=True):
-        chosen.add_row(_plain(name), f"{weight:.4f}")
+        chosen.add_row(plain(name), f"{weight:.4f}")
     out.print(chosen)
 
     facts = Table(show_header=False, box=None, pad_edge=False)
     facts.add_column()
     facts.add_column()
     for label, value in _facts(problem, solution, scale):
-        facts.add_row(_plain(label), _plain(value))
+        facts.add_row(plain(label), plain(value))
     out.print(facts)
     if solution.ranking:
         _show_ranking(out, solution)
@@ -628,7 +634,7 @@ def _show_ranking(out: "Console", solution: "Solution") -> None:
     for ranked in solution.ranking:
         pairs = zip(ranked.test.case_names, ranked.test.weights.tolist(), strict=True)
         cases = ", ".join(f"{name} {weight:.3f}" for name, weight in pairs)
-        shown.add_row(f"{ranked.objective:.9g}", f"{ranked.mean_loss:.6g}", _plain(cases))
+        shown.add_row(f"{ranked.objective:.9g}", f"{ranked.mean_loss:.6g}", plain(cases))
     out.print(shown)
 
 
@@ -695,48 +701,33 @@ def _show_agreement(out: "Console", report: "Agreement") -> None:
         numbers = ["", "", ""]
         if solution is not None and candidate is not None:
             numbers = [f"{solution.objective:.9f}", f"{candidate.lower_bound:.9f}", f"{solution.seconds:.2f}"]
-        shown.add_row(*(_plain(cell) for cell in (finding.backend, *numbers, finding.verdict.value)))
+        shown.add_row(*(plain(cell) for cell in (finding.backend, *numbers, finding.verdict.value)))
     out.print(shown)
     for finding in report.findings:
         if finding.reason:
-            out.print(_plain(f"{finding.backend} {finding.verdict.value}: {finding.reason}"), soft_wrap=True)
+            out.print(plain(f"{finding.backend} {finding.verdict.value}: {finding.reason}"), soft_wrap=True)
     for cases, alone in report.by_tuple:
         for finding in alone.dissenters:
             names = ", ".join(repr(report.problem.case_names[case]) for case in cases)
-            out.print(_plain(f"on the cases {names}, {finding.backend} {finding.verdict.value}: {finding.reason}"))
+            out.print(plain(f"on the cases {names}, {finding.backend} {finding.verdict.value}: {finding.reason}"))
     answered = sum(finding.solution is not None for finding in report.findings)
     tuples = f", and on each of {len(report.by_tuple):,} sets of cases" if report.by_tuple else ""
     if report.agreed:
         out.print(f"{answered} backends answered, and agree{tuples}.")
     else:
         who = ", ".join(sorted({finding.backend for finding in report.dissenters})) or "nobody answered"
-        out.print(_plain(f"No agreement: {who}."))
+        out.print(plain(f"No agreement: {who}."))
 
 
 @contextmanager
 def _spinner() -> Iterator[Callable[[str], None]]:
     """The name of the backend that runs, on standard error; nothing where that is not a terminal."""
-    console = _console(stderr=True)
-    if not console.is_terminal:
+    screen = console(stderr=True)
+    if not screen.is_terminal:
         yield lambda name: None
         return
-    with console.status("") as status:
+    with screen.status("") as status:
         yield lambda name: status.update(f"running {name}")
-
-
-def _console(*, stderr: bool = False) -> "Console":
-    from rich.console import Console
-
-    return Console(stderr=stderr, highlight=False, soft_wrap=False)
-
-
-def _plain(value: object) -> Any:
-    """Text that a terminal shows as it is: no markup, no control characters."""
-    from rich.text import Text
-
-    text = str(value)
-    printable = all(character.isprintable() or character == "\n" for character in text)
-    return Text(text if printable else repr(text)[1:-1])
 
 
 def run() -> int:

@@ -1,4 +1,4 @@
-"""Reading results, targets, tests and certificates, and writing the last two.
+"""Reading results, targets, tests, certificates and match logs, and writing most of these.
 
 No mathematics here, and every name in a file is only data.
 
@@ -6,13 +6,15 @@ A table has a header with names, a first column with names, and numbers elsewher
 them. All errors are `ProblemError`s of one line that say where in the file the trouble is.
 """
 
+import gzip
 import io
 import json
 import math
 import os
 import re
 import tempfile
-from collections.abc import Callable, Collection, Sequence
+import zlib
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -43,6 +45,27 @@ def read_results(path: Path, *, only_cases: Collection[str] | None = None) -> pd
     return _read_table(path, rows="test case", columns="policy", only_rows=only_cases)
 
 
+def read_crosstable(path: Path) -> pd.DataFrame:
+    """Read a table of agents against agents; a blank cell is a missing number."""
+    return _read_table(path, rows="agent", columns="agent", blanks=True)
+
+
+def match_logs(folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """Name and lines of every match log (``.log`` or ``.log.gz``) in a folder and its subfolders, by name."""
+    if not folder.is_dir():
+        raise ProblemError(f"{_named(folder)}: there is no such folder.")
+    paths = sorted(path for path in folder.rglob("*") if path.name.endswith((".log", ".log.gz")))
+    if not paths:
+        raise ProblemError(f"{_named(folder)}: there are no match logs (*.log, *.log.gz) in this folder.")
+    for path in paths:
+        try:
+            data = path.read_bytes()
+            text = gzip.decompress(data) if path.suffix == ".gz" else data
+        except (OSError, EOFError, zlib.error) as error:
+            raise ProblemError(f"{_named(path)}: cannot be read ({error}).") from None
+        yield str(path.relative_to(folder)), text.decode("utf-8", errors="replace").splitlines()
+
+
 def read_targets(path: Path, case_names: Sequence[str]) -> pd.DataFrame:
     """Read target distributions, one per row of the outcome, columns in the order of `case_names`.
 
@@ -70,7 +93,9 @@ def read_probabilities(path: Path, policy_names: Sequence[str], target_names: Se
     return table.loc[list(policy_names), list(target_names)].to_numpy()
 
 
-def _read_table(path: Path, *, rows: str, columns: str, only_rows: Collection[str] | None = None) -> pd.DataFrame:
+def _read_table(
+    path: Path, *, rows: str, columns: str, only_rows: Collection[str] | None = None, blanks: bool = False
+) -> pd.DataFrame:
     cells = _read_cells(path)
     if cells.shape[0] < 2:
         raise ProblemError(f"{_named(path)}: there must be at least one {rows} below the header, got none.")
@@ -86,7 +111,8 @@ def _read_table(path: Path, *, rows: str, columns: str, only_rows: Collection[st
     names = body[0].tolist()
     _check_names(path, columns, header)
     _check_names(path, rows, names)
-    return pd.DataFrame(_as_numbers(path, body.iloc[:, 1:], rows, names, columns, header), index=names, columns=header)
+    numbers = _as_numbers(path, body.iloc[:, 1:], rows, names, columns, header, blanks=blanks)
+    return pd.DataFrame(numbers, index=names, columns=header)
 
 
 def _read_cells(path: Path) -> pd.DataFrame:
@@ -149,12 +175,13 @@ def _check_same_names(path: Path, kind: str, names: Sequence[str], expected: Seq
 
 
 def _as_numbers(
-    path: Path, cells: pd.DataFrame, rows: str, names: list[str], columns: str, header: list[str]
+    path: Path, cells: pd.DataFrame, rows: str, names: list[str], columns: str, header: list[str], *, blanks: bool
 ) -> FloatArray:
     # Python reads a number to its last bit, which not every version of pandas does.
     texts = [[text.strip() for text in row] for row in cells.to_numpy().tolist()]
     numbers = np.array([[float(text) if NUMBER.fullmatch(text) else np.nan for text in row] for row in texts])
-    bad = np.argwhere(~np.isfinite(numbers))
+    allowed = np.array([[blanks and not text for text in row] for row in texts], dtype=bool)
+    bad = np.argwhere(~np.isfinite(numbers) & ~allowed)
     if len(bad):
         row, column = bad[0]
         text = texts[row][column]
@@ -364,6 +391,11 @@ def check_can_write(path: Path) -> None:
 def write_atomically(path: Path, text: str) -> None:
     """Write a file so that at every moment there is either the old one or the whole new one."""
     write_with(path, lambda temporary: temporary.write_bytes(text.encode("utf-8")))
+
+
+def write_table(path: Path, table: pd.DataFrame) -> None:
+    """Write a result matrix so that reading it back gives the same numbers."""
+    write_atomically(path, table.to_csv(index_label="test_case", lineterminator="\n"))
 
 
 def write_with(path: Path, write: Callable[[Path], object]) -> None:

@@ -26,6 +26,7 @@ from rposst_opt.sampled import TableSampler, all_tuples, k_and_n
 from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Progress, Stats
 
 MOST_TUPLES = 1_000_000  # whose weights are kept
+TESTS_AT_ONCE = 1024  # that are judged together
 SMALLEST_PROBABILITY = 1e-12  # tests drawn less often than this are left out of a mixture
 
 
@@ -97,16 +98,15 @@ class Simultaneous:
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Play, and pick the test of the mixture that does best alone."""
-        mixed, rounds, limit = self._play(problem, budget)
-        best = min(mixed.tests, key=problem.objective)
-        stats = Stats(tuples=problem.n_tuples, rounds=rounds)
-        return Candidate(test=best, lower_bound=-math.inf, limit=limit, stats=stats)
+        game, limit = self._play(problem, budget)
+        stats = Stats(tuples=problem.n_tuples, rounds=game.rounds_played)
+        return Candidate(test=game.best_test(), lower_bound=-math.inf, limit=limit, stats=stats)
 
     def play(self, problem: Problem) -> MixedTest:
         """Play all rounds."""
-        return self._play(problem, Budget())[0]
+        return self._play(problem, Budget())[0].mixture()
 
-    def _play(self, problem: Problem, budget: Budget) -> tuple[MixedTest, int, Limit | None]:
+    def _play(self, problem: Problem, budget: Budget) -> "tuple[_MixedGame, Limit | None]":
         if problem.n_tuples > MOST_TUPLES:
             raise Unsupported(f"CFR+ keeps the weights of all tuples, and {problem.n_tuples:,} are too many.")
         with budget.listening_for_interrupts():
@@ -119,7 +119,7 @@ class Simultaneous:
                 game.play_round()
                 budget.tell(Progress(done=game.rounds_played, total=self.rounds, objective=game.least))
                 limit = budget.reached() if game.rounds_played < self.rounds else None
-            return game.mixture(), game.rounds_played, limit
+            return game, limit
 
 
 class _MixedGame:
@@ -195,11 +195,39 @@ class _MixedGame:
 
     def mixture(self) -> MixedTest:
         """The linear average of the rounds, or the best round."""
+        kept, probabilities, weights = self._kept()
+        return MixedTest(tuple(map(self._test, kept, weights)), probabilities)
+
+    def best_test(self) -> EfficientTest:
+        """The test of the mixture that does best alone."""
+        kept, _, weights = self._kept()
+        best, least = 0, math.inf
+        for start in range(0, len(kept), TESTS_AT_ONCE):
+            some = slice(start, start + TESTS_AT_ONCE)
+            objectives = self._objectives(self.tuples[kept[some]], weights[some])
+            if objectives.min() < least:
+                best, least = start + int(objectives.argmin()), float(objectives.min())
+        return self._test(kept[best], weights[best])
+
+    def _kept(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """The tuples that the mixture has, their probabilities and their weights."""
         probabilities, weights = self.best
         if self.method.average:
             probabilities, weights = self.average / self.average.sum(), self.weight_averages
         kept = np.flatnonzero(probabilities > SMALLEST_PROBABILITY)
-        tests = [
-            self.problem.test(cases=self.tuples[at].tolist(), weights=weights[at] / weights[at].sum()) for at in kept
-        ]
-        return MixedTest(tuple(tests), probabilities[kept] / probabilities[kept].sum())
+        weights = weights[kept] / weights[kept].sum(axis=1, keepdims=True)
+        return kept, probabilities[kept] / probabilities[kept].sum(), weights
+
+    def _test(self, at: int, weights: FloatArray) -> EfficientTest:
+        return self.problem.test(cases=self.tuples[at].tolist(), weights=weights)
+
+    def _objectives(self, tuples: IntArray, weights: FloatArray) -> FloatArray:
+        """`Problem.objective` of many tests at once, to choose one of them."""
+        problem, scenarios = self.problem, self.problem.scenarios
+        scores = np.einsum("ti,tij->tj", weights, problem.results[tuples])[:, scenarios.policies]
+        losses = problem.loss.value(scores, scenarios.targets)
+        worst_first = np.argsort(-losses, axis=1)
+        tails = np.minimum(np.cumsum(scenarios.probabilities[worst_first], axis=1), 1.0)
+        increments = np.diff(problem.measure.tail_weight(tails), axis=1, prepend=0.0)
+        objectives: FloatArray = (increments * np.take_along_axis(losses, worst_first, axis=1)).sum(axis=1)
+        return objectives

@@ -26,7 +26,7 @@ from rposst_opt.compilation import announced_compilation, available_cores
 from rposst_opt.errors import Unsupported
 from rposst_opt.kernels.sampled import mean_of_worst, play_sampled
 from rposst_opt.losses import FloatArray
-from rposst_opt.measures import CVaR, KOfN, Mean, Measure, WorstCase
+from rposst_opt.measures import CVaR, KOfN, Mean, Measure, WorstCase, equally_likely
 from rposst_opt.options import check_counts
 from rposst_opt.problem import IntArray, Need, Problem
 from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Progress, Stats
@@ -53,10 +53,12 @@ class TableSampler:
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[IntArray, FloatArray]:
         """Draw by inverting the cumulative distribution."""
         scenarios = self.problem.scenarios
-        cumulative = np.cumsum(scenarios.probabilities)
-        drawn = np.minimum(
-            np.searchsorted(cumulative, rng.random(shape) * cumulative[-1], side="right"), len(cumulative) - 1
-        )
+        if equally_likely(scenarios.probabilities):
+            drawn = (rng.random(shape) * len(scenarios.targets)).astype(np.int64)  # many times faster than a search
+        else:
+            cumulative = np.cumsum(scenarios.probabilities)
+            drawn = np.searchsorted(cumulative, rng.random(shape) * cumulative[-1], side="right")
+        drawn = np.minimum(drawn, len(scenarios.targets) - 1)
         return scenarios.policies[drawn], scenarios.targets[drawn]
 
 

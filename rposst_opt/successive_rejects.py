@@ -9,6 +9,7 @@ samples, and then the arm with the largest mean is rejected. Ties are broken by 
 last is rejected.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -32,7 +33,8 @@ def phase_lengths(n_arms: int, budget: int) -> list[int]:
     """
     if budget < n_arms:
         raise ProblemError(f"{n_arms:,} arms need a budget of at least as many samples, got {budget:,}.")
-    return [math.ceil((budget - n_arms) / (log_bar(n_arms) * (n_arms + 1 - k))) for k in range(1, n_arms)]
+    share = (budget - n_arms) / log_bar(n_arms)
+    return [math.ceil(share / (n_arms + 1 - k)) for k in range(1, n_arms)]
 
 
 def successive_rejects(sample: Sampler, n_arms: int, budget: int) -> int:
@@ -48,10 +50,11 @@ def successive_rejects(sample: Sampler, n_arms: int, budget: int) -> int:
     """
     arms = np.arange(n_arms)
     totals, drawn = np.zeros(n_arms), 0
-    for length in phase_lengths(n_arms, budget):
+    for length, phases in itertools.groupby(phase_lengths(n_arms, budget)):
         if length > drawn:
             totals[arms] += sample(arms, length - drawn).sum(axis=1)
             drawn = length
-        worst = len(arms) - 1 - int(np.argmax(totals[arms][::-1]))
-        arms = np.delete(arms, worst)
+        # Phases without new samples reject one after the other, which is to reject the worst of them together.
+        best_first = np.argsort(totals[arms], kind="stable")
+        arms = np.sort(arms[best_first[: len(arms) - len(list(phases))]])
     return int(arms[0])

@@ -10,38 +10,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import highspy
 import numpy as np
 import pytest
+from commands import Outcome, Run, strict_json
 from contract import KEYS_OF_THE_CONTRACT
 
 import rposst_opt as ro
 from rposst_opt import backends
-from rposst_opt.__main__ import main
 
 COMMAND = Path(sys.executable).with_name("rposst")
 HEAVY_PACKAGES = ("numpy", "pandas", "numba", "scipy", "cvxpy", "pulp", "matplotlib")
-SUB_COMMANDS = ("demo", "solve", "agree", "export", "score", "backends")
+SUB_COMMANDS = ("demo", "solve", "verify", "agree", "export", "score", "backends", "domain", "reproduce")
 LONG_RUN = ("big.csv", "--size", "5", "--backend", "regret-matching", "--rounds", "5000", "--json")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        assert self.code == 0, self.err
-        return strict_json(self.out)
-
-
-Run = Callable[..., Outcome]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,26 +34,6 @@ def compiled_kernels() -> None:
     problem = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0]], size=2)
     ro.solve(problem, "regret-matching", rounds=1)
     ro.solve(problem, "exact")
-
-
-@pytest.fixture
-def rposst(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command line within this process, in an empty folder, on a wide terminal without colours."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-
-    def run(*arguments: str) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["rposst", *arguments])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        code = ended.value.code
-        assert code is None or isinstance(code, int)
-        return Outcome(code or 0, printed.out, printed.err)
-
-    return run
 
 
 def run_process(*arguments: str, folder: Path, **environment: str) -> Outcome:
@@ -84,14 +48,6 @@ def run_process(*arguments: str, folder: Path, **environment: str) -> Outcome:
         timeout=120,
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
-
-
-def refuse_constants(constant: str) -> NoReturn:
-    raise AssertionError(f"{constant} is not JSON")
-
-
-def strict_json(text: str) -> Any:
-    return json.loads(text, parse_constant=refuse_constants)
 
 
 def write_table(path: Path, cases: Sequence[str], policies: Sequence[str], numbers: Sequence[Sequence[float]]) -> None:

@@ -1,8 +1,4 @@
-"""Result matrices that can be made from nothing but a seed.
-
-Each domain is a function from parameters and a random generator to a DataFrame with test cases as rows and policies as
-columns.
-"""
+"""Racing Arrows: a follower tries to pass a slower leader, who tries to block (paper, appendix "Racing Arrows")."""
 
 from typing import TYPE_CHECKING, Literal
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import rposst_opt as ro
-from rposst_opt.experiments import domains
-from rposst_opt.experiments.domains import leader_payoffs, racing_arrows
+from rposst_opt.experiments.domains import arrows
+from rposst_opt.experiments.domains.arrows import leader_payoffs, racing_arrows
 
 LEADER_SPEED, FOLLOWER_SPEED = 0.8, 1.0
 
@@ -102,7 +102,7 @@ class TestRacingArrows:
             drawn.extend([leaders, followers])
             return leader_payoffs(leaders, followers)
 
-        monkeypatch.setattr(domains, "leader_payoffs", note)
+        monkeypatch.setattr(arrows, "leader_payoffs", note)
         for seed in range(50):
             racing_arrows(20, np.random.default_rng(seed))
         angles = np.concatenate(drawn)

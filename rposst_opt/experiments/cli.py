@@ -1,0 +1,283 @@
+"""The command line's part for experiments: ``rposst domain`` and ``rposst reproduce``."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rposst_opt.errors import ProblemError
+from rposst_opt.terminal import console, plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+domain = typer.Typer(
+    help="Write a domain's result matrix to a file.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Out = Annotated[Path, typer.Option(metavar="FILE.csv", help="The file to write.", show_default=False)]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same matrix.")]
+Count = Annotated[int, typer.Option("--n", help="How many leaders, and how many followers.")]
+Races = Annotated[int, typer.Option(help="Races of each pair, half of them with sides swapped.")]
+
+
+@domain.command("racing-arrows-follower")
+def racing_arrows_follower(out: Out, n: Count = 50, seed: Seed = 2023) -> None:
+    """Racing Arrows: the test cases are followers, the policies leaders; what a leader gets, 0 to 1."""
+    _write_arrows(out, n, seed, "followers")
+
+
+@domain.command("racing-arrows-leader")
+def racing_arrows_leader(out: Out, n: Count = 50, seed: Seed = 2023) -> None:
+    """Racing Arrows: the test cases are leaders, the policies followers; what a follower gets, 0 to 1."""
+    _write_arrows(out, n, seed, "leaders")
+
+
+def _write_arrows(out: Path, n: int, seed: int, test_cases: str) -> None:
+    import numpy as np
+
+    from rposst_opt.experiments.domains.arrows import racing_arrows
+
+    _write(out, racing_arrows(n, np.random.default_rng(seed), test_cases=test_cases))  # type: ignore[arg-type]
+
+
+@domain.command("poker-crosstable")
+def poker_crosstable(
+    table: Annotated[Path, typer.Argument(metavar="TABLE.csv", help="Duplicate scores, the column agent's.")], out: Out
+) -> None:
+    """A competition's table of duplicate scores, checked; pairs that did not play are named and stand as 0."""
+    from rposst_opt.experiments.domains.poker import crosstable
+    from rposst_opt.io import read_crosstable
+
+    checked = crosstable(read_crosstable(table))
+    _write(out, checked.results, spared=table)
+    _tell_unplayed(checked.unplayed)
+
+
+@domain.command("poker-logs")
+def poker_logs(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Match logs of the ACPC dealer; subfolders count.")],
+    out: Out,
+    big_blind: Annotated[
+        float | None, typer.Option(help="In chips; from the logs' game if not given.", show_default=False)
+    ] = None,
+) -> None:
+    """Match logs of a poker competition, as duplicate scores in milli-big-blinds per game."""
+    from rposst_opt.experiments.domains.poker import duplicate_scores
+    from rposst_opt.io import match_logs
+
+    scores = duplicate_scores(match_logs(folder), big_blind=big_blind)
+    _write(out, scores.results)
+    _tell_unplayed(scores.unplayed)
+
+
+@domain.command("checkpoints")
+def checkpoints(
+    out: Out,
+    matches: Annotated[
+        int | None,
+        typer.Option(help="Play so many matches a cell, half in each seat, instead of computing expected values."),
+    ] = None,
+    seed: Seed = 2023,
+) -> None:
+    """Leduc poker: 43 checkpoints of one training run and 3 scripted agents; chips per game (needs OpenSpiel)."""
+    import numpy as np
+
+    from rposst_opt.experiments.domains.leduc import checkpoints as make
+
+    _write(out, make(matches=matches, rng=np.random.default_rng(seed)))
+
+
+@domain.command("passing-race")
+def passing_race(
+    out: Out,
+    races: Races = 20,
+    collisions: Annotated[bool, typer.Option("--collisions", help="Both get -1 in a race with a collision.")] = False,
+    seed: Seed = 2023,
+) -> None:
+    """A small one-on-one race with overtaking: win rates, or results where collisions cost both."""
+    import numpy as np
+
+    from rposst_opt.experiments.domains.passing import passing_race as make
+
+    _write(out, make(races=races, rng=np.random.default_rng(seed), collision_penalty=collisions))
+
+
+@domain.command("axelrod")
+def axelrod(
+    out: Out,
+    turns: Annotated[int, typer.Option(help="Turns of each match.")] = 50,
+    seed: Seed = 2023,
+) -> None:
+    """The iterated prisoner's dilemma: strategies of the Axelrod library, mean score per turn (needs axelrod)."""
+    from rposst_opt.experiments.domains.dilemma import axelrod_tournament
+
+    _write(out, axelrod_tournament(turns=turns, seed=seed))
+
+
+def _write(out: Path, table: "pd.DataFrame", spared: Path | None = None) -> None:
+    from rposst_opt.io import check_can_write, write_table
+
+    check_can_write(out)
+    if spared is not None and out.exists() and out.samefile(spared):
+        raise ProblemError(f"{out}: this file is read as input, and is not written over: name another.")
+    write_table(out, table)
+    values = table.to_numpy(dtype=float)
+    rows, columns = values.shape
+    console(stderr=True).print(
+        plain(f"{out}: {rows} test cases, {columns} policies, results from {values.min():.6g} to {values.max():.6g}."),
+        soft_wrap=True,
+    )
+
+
+def _tell_unplayed(unplayed: tuple[tuple[str, str], ...]) -> None:
+    if unplayed:
+        pairs = "; ".join(f"{first} and {second}" for first, second in unplayed)
+        console(stderr=True).print(plain(f"Did not play each other, and stand as 0: {pairs}."), soft_wrap=True)
+
+
+def reproduce(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="What to reproduce, or `all`; see --list.")] = None,
+    list_names: Annotated[
+        bool, typer.Option("--list", help="List what can be reproduced, and what each needs.")
+    ] = False,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where tables and figures go.")] = Path("reproduced"),
+    table: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="TABLE.csv", help="A poker table of duplicate scores; repeat for more.", show_default=False
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="5 replicas, tests of two cases.")] = False,
+    replicas: Annotated[
+        int | None, typer.Option(min=1, help="Random holdout sets of each kind; 100 unless given.", show_default=False)
+    ] = None,
+    sizes: Annotated[
+        str | None, typer.Option(metavar="1,2,3", help="How many cases tests have.", show_default=False)
+    ] = None,
+    holdouts: Annotated[
+        str | None, typer.Option(metavar="0.2,0.4,0.6", help="Shares of policies held out.", show_default=False)
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Only these methods, by their backends' names.", show_default=False),
+    ] = None,
+    every_error: Annotated[
+        bool, typer.Option("--every-error", help="Also write the error on every pair, to errors.csv.gz.")
+    ] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes on this machine; one per core unless given.", show_default=False),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Run on a Dask cluster: its scheduler's address.", show_default=False),
+    ] = None,
+) -> None:
+    """Run the paper's experiments, write their tables, draw their figures; run again, it goes on where it stopped."""
+    from rposst_opt.experiments import reproductions
+    from rposst_opt.experiments.methods import METHODS
+
+    if list_names or name is None:
+        _show_list(complain=not list_names)
+        return
+    wanted = tuple(METHODS) if methods is None else tuple(part.strip() for part in methods.split(","))
+    unknown = [method for method in wanted if method not in METHODS]
+    if unknown:
+        raise ProblemError(f"unknown method {unknown[0]!r}. Known: {', '.join(METHODS)}.")
+    with _progress() as tell:
+        request = reproductions.Request(
+            folder=out,
+            poker=_read_poker(table or []),
+            replicas=replicas,
+            sizes=None if sizes is None else _parts("--sizes", sizes, int),
+            holdouts=None if holdouts is None else _parts("--holdouts", holdouts, float),
+            methods=wanted,
+            every_error=every_error,
+            jobs=jobs or os.cpu_count() or 1,
+            scheduler=scheduler,
+            tell=tell,
+        )
+        if quick:
+            request = reproductions.quick(request)
+        names = reproductions.names_for_all(request) if name == reproductions.ALL else [name]
+        written = [path for each in names for path in reproductions.reproduce(each, request)]
+    for path in written:
+        print(path)
+
+
+def _show_list(*, complain: bool) -> None:
+    from rposst_opt.experiments.reproductions import REPRODUCTIONS
+
+    out = console()
+    if complain:
+        out.print("Name one of these, or `all`:\n", markup=False)
+    for name, asked in REPRODUCTIONS.items():
+        out.print(plain(name))
+        out.print(plain(f"    {asked.place}"), soft_wrap=True)
+        out.print(plain(f"    needs {asked.needs}"), soft_wrap=True)
+
+
+def _parts(option: str, text: str, kind: Callable[[str], int] | Callable[[str], float]) -> tuple:  # type: ignore[type-arg]
+    try:
+        return tuple(kind(part) for part in text.split(","))
+    except ValueError:
+        raise ProblemError(f"{option} must be numbers with commas between them, got {text!r}.") from None
+
+
+def _read_poker(paths: list[Path]) -> "dict[str, pd.DataFrame]":
+    from rposst_opt.experiments.domains.poker import crosstable
+    from rposst_opt.experiments.reproductions import DOMAINS
+    from rposst_opt.io import read_crosstable
+
+    tables = {}
+    for path in paths:
+        if path.stem in DOMAINS or path.stem in tables:
+            raise ProblemError(f"{path}: another domain has the name {path.stem!r} already: rename the file.")
+        checked = crosstable(read_crosstable(path))
+        _tell_unplayed(checked.unplayed)
+        tables[path.stem] = checked.results
+    return tables
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar with the time that is left, on standard error; nothing where that is not a terminal."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield lambda what, done, total: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=screen, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        shown = ""
+
+        def tell(what: str, done: int, total: int) -> None:
+            nonlocal task, shown
+            if what != shown or not bar.tasks:  # a new bar, so that the time that is left is not guessed from the old
+                bar.remove_task(task)
+                task, shown = bar.add_task(what, total=total, completed=done), what
+            bar.update(task, completed=done, total=total)
+
+        yield tell

@@ -1,0 +1,131 @@
+"""A study: one result matrix, cut up in many ways, and a test chosen for each cut by every method.
+
+A study is a list of tasks that know nothing of each other. What a task needs is in it, and its seed too, so it gives
+the same answer wherever and whenever it is run.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import comb
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import rposst_opt
+from rposst_opt.experiments.methods import METHODS, options_of
+from rposst_opt.experiments.protocol import (
+    HOLDOUTS,
+    REPLICAS,
+    SIZES,
+    Choice,
+    Split,
+    choose_tests,
+    draw_split,
+)
+from rposst_opt.losses import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SEED = 2023
+
+
+@dataclass(frozen=True)
+class Cut:
+    """One way to cut a matrix up: how much is held out, how large the test, and which replica it is."""
+
+    holdout: float
+    size: int
+    replica: int
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Choose tests for one tuning matrix.
+
+    Attributes
+    ----------
+    name : str
+        Says the study and the cut.
+    tuning : ndarray
+        Results of the tuning policies; there is no other data in a task.
+    size : int
+    methods : tuple of str
+    seed : int
+    """
+
+    name: str
+    tuning: FloatArray
+    size: int
+    methods: tuple[str, ...]
+    seed: int
+
+    def run(self) -> tuple[Choice, ...]:
+        """Have every method choose."""
+        return choose_tests(self.tuning, self.size, self.methods, self.seed)
+
+    @cached_property
+    def digest(self) -> str:
+        """Tells tasks apart whose answers may differ."""
+        n_tuples = comb(len(self.tuning), self.size)
+        options = [(method, options_of(method, n_tuples, self.seed)) for method in self.methods]
+        asked = f"{rposst_opt.__version__} {self.name} {self.tuning.shape} {self.size} {self.seed} {options} "
+        return hashlib.sha256(asked.encode() + np.ascontiguousarray(self.tuning).tobytes()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Study:
+    """A result matrix and the ways in which it is cut up.
+
+    Attributes
+    ----------
+    name : str
+    title : str
+        For figures.
+    table : DataFrame
+        Test cases by policies.
+    holdouts, sizes, replicas
+        Every combination of them is a cut.
+    hold_out_cases : bool
+        Whether rows are held out as well as columns.
+    """
+
+    name: str
+    title: str
+    table: "pd.DataFrame"
+    holdouts: tuple[float, ...] = HOLDOUTS
+    sizes: tuple[int, ...] = SIZES
+    replicas: int = REPLICAS
+    hold_out_cases: bool = False
+    methods: tuple[str, ...] = tuple(METHODS)
+    seed: int = SEED
+
+    @cached_property
+    def results(self) -> FloatArray:
+        """The matrix."""
+        return np.ascontiguousarray(self.table.to_numpy(dtype=np.float64))
+
+    def cuts(self) -> Iterator[Cut]:
+        """Every cut, replica by replica, so that an unfinished run has some of each."""
+        for replica in range(self.replicas):
+            for holdout in self.holdouts:
+                for size in self.sizes:
+                    yield Cut(holdout, size, replica)
+
+    def split(self, cut: Cut) -> Split:
+        """Which policies a cut holds out: the same for every size of test."""
+        rng = np.random.default_rng([self.seed, round(1000 * cut.holdout), cut.replica])
+        return draw_split(self.results.shape, cut.holdout, rng, hold_out_cases=self.hold_out_cases)
+
+    def task(self, cut: Cut) -> Task:
+        """What has to be done for a cut."""
+        split = self.split(cut)
+        return Task(
+            name=f"{self.name}/holdout-{1000 * cut.holdout:04.0f}-size-{cut.size}-replica-{cut.replica:04d}",
+            tuning=self.results[np.ix_(split.cases, split.tuning)],
+            size=cut.size,
+            methods=self.methods,
+            seed=cut.replica,
+        )

@@ -1,0 +1,145 @@
+"""From choices to tidy tables: who chose what, how far off that is on held-out policies, and how sure we are of it."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rposst_opt.experiments.methods import REFERENCE
+from rposst_opt.experiments.protocol import HARDEST, Choice, holdout_errors, mean_with_interval
+from rposst_opt.experiments.studies import Cut, Study
+from rposst_opt.losses import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Outcomes = list[tuple[Cut, tuple[Choice, ...]]]
+SortedErrors = dict[tuple[float, int], dict[str, list[FloatArray]]]
+
+
+def selections(study: Study, outcomes: Outcomes) -> "pd.DataFrame":
+    """A row per chosen case: by whom, in which cut, with what weight, and the test's objective on tuning policies."""
+    import pandas as pd
+
+    names = [str(name) for name in study.table.index]
+    rows = []
+    for cut, choices in outcomes:
+        cases = study.split(cut).cases
+        for choice in choices:
+            for case, weight in zip(choice.cases, choice.weights, strict=True):
+                rows.append(
+                    (*_place(study, cut), cut.replica, choice.method, names[cases[case]], weight, choice.objective)
+                )
+    columns = ["domain", "holdout", "size", "replica", "method", "case", "weight", "objective"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _place(study: Study, cut: Cut) -> tuple[str, float, int]:
+    return study.name, cut.holdout, cut.size
+
+
+def errors(study: Study, outcomes: Outcomes) -> "pd.DataFrame":
+    """A row per (held-out policy, target) pair: its error, for every method and cut."""
+    import pandas as pd
+
+    names = np.array([str(name) for name in study.table.columns])
+    frames = []
+    for cut, choices in outcomes:
+        split = study.split(cut)
+        for choice in choices:
+            found = holdout_errors(study.results, split, choice)
+            policy, target = np.indices(found.shape)
+            frames.append(
+                pd.DataFrame(
+                    {
+                        "domain": study.name,
+                        "holdout": cut.holdout,
+                        "size": cut.size,
+                        "replica": cut.replica,
+                        "method": choice.method,
+                        "policy": names[split.holdout][policy.ravel()],
+                        "target": target.ravel(),
+                        "error": found.ravel(),
+                    }
+                )
+            )
+    return pd.concat(frames, ignore_index=True)
+
+
+def sorted_errors(study: Study, outcomes: Outcomes) -> SortedErrors:
+    """For every holdout and size, each method's errors: a row per replica, the hardest pair first."""
+    found: SortedErrors = {
+        (holdout, size): {method: [] for method in study.methods} for holdout in study.holdouts for size in study.sizes
+    }
+    for cut, choices in outcomes:
+        split = study.split(cut)
+        for choice in choices:
+            of_pairs = holdout_errors(study.results, split, choice)
+            found[cut.holdout, cut.size][choice.method].append(np.sort(of_pairs, axis=None)[::-1])
+    return found
+
+
+def curves(domain: str, found: SortedErrors) -> "pd.DataFrame":
+    """The mean over replicas of the sorted errors, with its interval; rank 1 is the hardest pair of a replica."""
+    import pandas as pd
+
+    frames = []
+    for (holdout, size), by_method in found.items():
+        for method, rows in by_method.items():
+            mean, low, high = mean_with_interval(np.array(rows))
+            place = {"domain": domain, "holdout": holdout, "size": size, "method": method}
+            frames.append(
+                pd.DataFrame({**place, "rank": np.arange(1, len(mean) + 1), "error": mean, "low": low, "high": high})
+            )
+    return pd.concat(frames, ignore_index=True)
+
+
+def summary(domain: str, found: SortedErrors) -> "pd.DataFrame":
+    """A row per method: its mean, hardest-four and largest error, and how it compares with RPOSST replica by replica.
+
+    `excess` is the method's hardest-four error minus RPOSST's in the same replica: positive where RPOSST is better.
+    """
+    import pandas as pd
+
+    rows = []
+    for (holdout, size), by_method in found.items():
+        reference = by_method.get(REFERENCE)
+        for method, by_replica in by_method.items():
+            hardest_first = np.array(by_replica)
+            hardest = hardest_first[:, :HARDEST].mean(axis=1)
+            row: dict[str, Any] = {"domain": domain, "holdout": holdout, "size": size, "method": method}
+            row |= {"replicas": len(hardest_first), "pairs": hardest_first.shape[1]}
+            row |= _named("mean_error", hardest_first.mean(axis=1))
+            row |= _named("hardest_four", hardest)
+            row |= _named("largest", hardest_first[:, 0])
+            if reference is not None:
+                row |= _named("excess", hardest - np.array(reference)[:, :HARDEST].mean(axis=1))
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _named(name: str, samples: FloatArray) -> dict[str, float]:
+    mean, low, high = mean_with_interval(samples)
+    return {name: float(mean), f"{name}_low": float(low), f"{name}_high": float(high)}
+
+
+def top_picks(chosen: "pd.DataFrame", *, count: int = 2) -> "pd.DataFrame":
+    """The sets of cases that each method chose most often, with how often that was, in percent of replicas.
+
+    Parameters
+    ----------
+    chosen : DataFrame
+        As `selections` makes it.
+    count : int
+        How many sets to list for each method.
+    """
+    import pandas as pd
+
+    keys = ["domain", "holdout", "size", "method"]
+    sets = chosen.groupby([*keys, "replica"], sort=False)["case"].agg(lambda cases: ", ".join(sorted(cases)))
+    rows = []
+    for key, of_method in sets.groupby(keys, sort=False):
+        frequencies = 100 * of_method.value_counts() / len(of_method)
+        ordered = sorted(frequencies.items(), key=lambda pair: (-pair[1], pair[0]))
+        for cases, percent in ordered[:count]:
+            rows.append((*key, cases, percent))
+    return pd.DataFrame(rows, columns=[*keys, "cases", "percent"])
