@@ -18,7 +18,7 @@ class BackendNotFound(RposstError, LookupError):
 
 
 class BackendUnavailable(RposstError, ImportError):
-    """A backend is known, but a package that it needs is not installed."""
+    """A backend, a domain or a cluster needs a package that is not installed."""
 
 
 class Unsupported(RposstError):

@@ -9,8 +9,10 @@ import pandas as pd
 import pytest
 from commands import Run
 
+from rposst_opt import backends
+from rposst_opt.errors import BackendUnavailable
 from rposst_opt.experiments.domains import racing_arrows
-from rposst_opt.experiments.reproductions import REPRODUCTIONS
+from rposst_opt.experiments.reproductions import DOMAINS, REPRODUCTIONS, Domain, Reproduction
 from rposst_opt.io import match_logs, read_results
 
 LOG = """\
@@ -182,6 +184,34 @@ class TestReproduce:
         assert done.code == 2
         assert complaint in done.err
         assert len(done.err.strip().splitlines()) == 1
+
+    def test_all_leaves_out_what_is_not_installed_and_says_so(
+        self, rposst: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def missing() -> pd.DataFrame:
+            raise BackendUnavailable("the chess domain needs chess, which is not installed: pip install chess")
+
+        write_poker(Path("cup.csv"))
+        for name in list(REPRODUCTIONS):
+            if name != "poker":
+                monkeypatch.delitem(REPRODUCTIONS, name)
+        monkeypatch.setitem(DOMAINS, "chess", Domain("Chess", missing))
+        monkeypatch.setitem(REPRODUCTIONS, "chess", Reproduction(place="none", domains=("chess",)))
+        asked = ("--table", "cup.csv", "--quick", "--methods", "exact", "--jobs", "1")
+        done = rposst("reproduce", "all", *asked)
+        assert done.code == 0
+        assert "chess was left out: the chess domain needs chess, which is not installed: pip install chess" in done.err
+        assert "reproduced/poker/summary.csv" in done.out
+        alone = rposst("reproduce", "chess", "--methods", "exact")
+        assert alone.code == 2
+
+    def test_methods_that_are_not_installed_are_named(self, rposst: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(backends, "find_spec", lambda package: None if package == "sklearn" else object())
+        write_poker(Path("cup.csv"))
+        done = rposst("reproduce", "poker", "--table", "cup.csv", "--quick", "--replicas", "1", "--jobs", "1")
+        assert done.code == 0, done.err
+        assert "kmeans-anchors was left out: pip install" in done.err
+        assert "kmeans-anchors" not in set(pd.read_csv("reproduced/poker/summary.csv")["method"])
 
     def test_tables_need_names_of_their_own(self, rposst: Run) -> None:
         write_poker(Path("axelrod.csv"))

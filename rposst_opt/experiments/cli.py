@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rposst_opt.errors import ProblemError
+from rposst_opt.errors import BackendUnavailable, ProblemError
 from rposst_opt.terminal import console, plain
 
 if TYPE_CHECKING:
@@ -186,10 +186,12 @@ def reproduce(
     if list_names or name is None:
         _show_list(complain=not list_names)
         return
-    wanted = tuple(METHODS) if methods is None else tuple(part.strip() for part in methods.split(","))
+    wanted = _installed_methods() if methods is None else tuple(part.strip() for part in methods.split(","))
     unknown = [method for method in wanted if method not in METHODS]
     if unknown:
         raise ProblemError(f"unknown method {unknown[0]!r}. Known: {', '.join(METHODS)}.")
+    written: list[Path] = []
+    left_out: list[str] = []
     with _progress() as tell:
         request = reproductions.Request(
             folder=out,
@@ -205,10 +207,29 @@ def reproduce(
         )
         if quick:
             request = reproductions.quick(request)
-        names = reproductions.names_for_all(request) if name == reproductions.ALL else [name]
-        written = [path for each in names for path in reproductions.reproduce(each, request)]
+        for each in reproductions.names_for_all(request) if name == reproductions.ALL else [name]:
+            try:
+                written += reproductions.reproduce(each, request)
+            except BackendUnavailable as error:
+                if name != reproductions.ALL or scheduler is not None:
+                    raise
+                left_out.append(f"{each} was left out: {error}")
     for path in written:
         print(path)
+    for message in left_out:
+        console(stderr=True).print(plain(message), soft_wrap=True)
+
+
+def _installed_methods() -> tuple[str, ...]:
+    """All methods whose packages are there; the others are named."""
+    from rposst_opt.backends import entry_of, how_to_install
+    from rposst_opt.experiments.methods import METHODS
+
+    missing = {method: how_to_install(entry_of(method).capabilities) for method in METHODS}
+    for method, install in missing.items():
+        if install is not None:
+            console(stderr=True).print(plain(f"{method} was left out: {install}"), soft_wrap=True)
+    return tuple(method for method in METHODS if missing[method] is None)
 
 
 def _show_list(*, complain: bool) -> None:

@@ -59,7 +59,8 @@ def draw(drawing: str, folder: Path) -> list[Path]:
 def _save(figure: Figure, path: Path) -> list[Path]:
     """Write PNG and SVG without dates, so that the same tables give the same bytes."""
     written = []
-    figure.draw_without_rendering()  # settles the layout, once for both files
+    for _ in range(2):  # settles the layout for both files; pictures of a fixed shape take a second look
+        figure.draw_without_rendering()
     figure.set_layout_engine("none")
     for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None, "Creator": None})):
         target = path.with_name(path.name + suffix)
@@ -131,25 +132,35 @@ def _apart(wanted: Sequence[float], gap: float) -> list[float]:
 
 
 def error_grids(folder: Path) -> list[Path]:
-    """A figure per domain: sizes of test down, holdouts across (the appendix's figures)."""
+    """A figure per domain, as in the appendix: sizes of test down, holdouts across; with one holdout, sizes across."""
     written = []
     curves, titles = _curves_and_titles(folder)
     for domain, of_domain in curves.groupby("domain", sort=False):
         sizes, holdouts = sorted(set(of_domain["size"])), sorted(set(of_domain["holdout"]))
-        figure = Figure(figsize=(2.6 * len(holdouts) + 2.2, 2.2 * len(sizes) + 0.8), layout="constrained")
-        panels = figure.subplots(len(sizes), len(holdouts), squeeze=False, sharey="row")
-        for row, size in enumerate(sizes):
-            for column, holdout in enumerate(holdouts):
-                axes = panels[row][column]
-                cell = of_domain[(of_domain["size"] == size) & (of_domain["holdout"] == holdout)]
-                _curves(axes, cell)
-                axes.set_title(f"m = {size}, {holdout:.0%} of policies held out", fontsize=8)
-            panels[row][0].set_ylim(0, _headroom(of_domain[of_domain["size"] == size]))
-            panels[row][0].set_ylabel(ERROR_LABEL)
-            _name_lines(panels[row][-1], cell)
+        if len(holdouts) == 1:
+            figure = Figure(figsize=(4.2 * len(sizes), 3.4), layout="constrained")
+            panels = figure.subplots(1, len(sizes), squeeze=False)[0]
+            rows = [([axes], [(size, holdouts[0])]) for axes, size in zip(panels, sizes, strict=True)]
+        else:
+            figure = Figure(figsize=(2.6 * len(holdouts) + 2.2, 2.2 * len(sizes) + 0.8), layout="constrained")
+            panels = figure.subplots(len(sizes), len(holdouts), squeeze=False, sharey="row")
+            rows = [(list(row), [(size, h) for h in holdouts]) for row, size in zip(panels, sizes, strict=True)]
+        for axes_of_row, cuts in rows:
+            _draw_row(axes_of_row, cuts, of_domain)
         figure.suptitle(f"{titles[str(domain)]}: error on held-out policies, with 95 % intervals", fontsize=10)
         written += _save(figure, folder / f"errors-{_slug(str(domain))}")
     return written
+
+
+def _draw_row(row: Sequence[Axes], cuts: Sequence[tuple[int, float]], of_domain: pd.DataFrame) -> None:
+    """Panels that share their vertical axis, and the names of lines beside the last."""
+    for axes, (size, holdout) in zip(row, cuts, strict=True):
+        cell = of_domain[(of_domain["size"] == size) & (of_domain["holdout"] == holdout)]
+        _curves(axes, cell)
+        axes.set_title(f"m = {size}, {holdout:.0%} of policies held out", fontsize=8)
+    row[0].set_ylim(0, _headroom(of_domain[of_domain["size"] == cuts[0][0]]))
+    row[0].set_ylabel(ERROR_LABEL)
+    _name_lines(row[-1], cell)
 
 
 def error_panels(folder: Path) -> list[Path]:
@@ -197,25 +208,23 @@ def frequency_matrices(folder: Path) -> list[Path]:
     for domain, of_domain in selections.groupby("domain", sort=False):
         cases = [str(name) for name in pd.read_csv(folder / f"matrix-{domain}.csv", index_col=0, dtype={0: str}).index]
         methods = [method for method in METHODS if METHODS[method].in_paper and method in set(of_domain["method"])]
-        figure = Figure(figsize=(10, 7), layout="constrained")
+        figure = Figure(figsize=(10, 7.6), layout="constrained")
         panels = figure.subplots(2, 3, squeeze=False)
-        image = None
         for axes, method in zip(panels.flat, methods, strict=False):
             counts, weights = _pair_counts(of_domain[of_domain["method"] == method], cases)
-            image = axes.imshow(np.ma.masked_equal(counts, 0), cmap="viridis_r", vmin=0, vmax=100, origin="lower")
+            frequencies = axes.imshow(np.ma.masked_equal(counts, 0), cmap="viridis_r", vmin=0, vmax=100)
             if method == REFERENCE:
-                shown = axes.imshow(np.ma.masked_invalid(weights), cmap="magma_r", vmin=0, vmax=1, origin="lower")
-                figure.colorbar(shown, ax=axes, label="mean weight (upper triangle)", shrink=0.8)
-            _mark_top(axes, counts, cases)
+                shares = axes.imshow(np.ma.masked_invalid(weights), cmap="magma_r", vmin=0, vmax=1)
+                figure.colorbar(shares, ax=panels, location="bottom", label="mean weight (upper triangle)", shrink=0.5)
             axes.plot([-0.5, len(cases) - 0.5], [-0.5, len(cases) - 0.5], color=GREY, linewidth=0.6)
             axes.grid(False)
-            axes.set_title(METHODS[method].label)
+            axes.set_title(f"{METHODS[method].label}\nmost often {_top_pair(counts, cases)}")
             axes.set_xlabel("test case, by its row")
             axes.set_ylabel("test case, by its row")
         for axes in panels.flat[len(methods) :]:
             axes.set_axis_off()
-        if image is not None:
-            figure.colorbar(image, ax=panels, label="chosen, % of replicas (lower triangle)", shrink=0.6)
+        if methods:
+            figure.colorbar(frequencies, ax=panels, label="chosen, % of replicas (lower triangle)", shrink=0.6)
         figure.suptitle(f"{domain}: which pairs of test cases each method chooses", fontsize=10)
         written += _save(figure, folder / f"frequencies-{_slug(str(domain))}")
     return written
@@ -240,18 +249,10 @@ def _pair_counts(chosen: pd.DataFrame, cases: Sequence[str]) -> tuple[np.ndarray
     return 100 * counts / max(replicas, 1), weights
 
 
-def _mark_top(axes: Axes, counts: np.ndarray, cases: Sequence[str]) -> None:
-    """Name the pair that is chosen most often, and how often."""
+def _top_pair(counts: np.ndarray, cases: Sequence[str]) -> str:
+    """The pair that is chosen most often, and how often."""
     row, column = np.unravel_index(int(counts.argmax()), counts.shape)
-    axes.annotate(
-        f"{cases[int(column)]} & {cases[int(row)]}\n{counts[row, column]:.0f} %",
-        xy=(float(column), float(row)),
-        xytext=(0.97, 0.06),
-        textcoords="axes fraction",
-        ha="right",
-        fontsize=7,
-        arrowprops={"arrowstyle": "-", "linewidth": 0.6, "color": GREY},
-    )
+    return f"{cases[int(column)]} & {cases[int(row)]}, {counts[row, column]:.0f} %"
 
 
 def result_matrix(folder: Path) -> list[Path]:

@@ -293,6 +293,9 @@ def _write_tables(folder: Path, studies: Sequence[Study], request: Request) -> l
         if frames:
             suffix = ".csv.gz" if kind == "errors" else ".csv"
             written.append(_write_csv(folder / f"{kind}{suffix}", pd.concat(frames, ignore_index=True)))
+    if all(method in request.methods for method, known in METHODS.items() if known.in_paper):
+        compared = tables.comparison(pd.concat(parts["summary"], ignore_index=True))
+        written.append(_write_csv(folder / "comparison.csv", compared))
     picks = tables.top_picks(pd.concat(parts["selections"], ignore_index=True))
     written.append(_write_csv(folder / "top-picks.csv", picks))
     return written

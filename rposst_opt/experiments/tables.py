@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rposst_opt.experiments.methods import REFERENCE
+from rposst_opt.experiments.methods import METHODS, REFERENCE
 from rposst_opt.experiments.protocol import HARDEST, Choice, holdout_errors, mean_with_interval
 from rposst_opt.experiments.studies import Cut, Study
 from rposst_opt.losses import FloatArray
@@ -114,6 +114,39 @@ def summary(domain: str, found: SortedErrors) -> "pd.DataFrame":
             if reference is not None:
                 row |= _named("excess", hardest - np.array(reference)[:, :HARDEST].mean(axis=1))
             rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def comparison(found: "pd.DataFrame") -> "pd.DataFrame":
+    """How often the paper's claims hold, a row per domain; a comparison is of one baseline in one (holdout, size) cell.
+
+    RPOSST counts as better or worse where the 95 % interval of the paired difference on the hardest four pairs leaves
+    zero out. `robust_better` counts the cells in which minimax uniform has a lower hardest-four error than miniaverage
+    uniform, `tnp_better` those in which minimax(TNP) has a lower one than minimax(TTD).
+
+    Parameters
+    ----------
+    found : DataFrame
+        As `summary` makes it, with all of the paper's methods.
+    """
+    import pandas as pd
+
+    baselines = [method for method, known in METHODS.items() if known.in_paper and method != REFERENCE]
+    rows = []
+    for domain, of_domain in found.groupby("domain", sort=False):
+        against = of_domain[of_domain["method"].isin(baselines)]
+        hardest = of_domain.pivot(index=["holdout", "size"], columns="method", values="hardest_four")
+        rows.append(
+            {
+                "domain": domain,
+                "comparisons": len(against),
+                "rposst_better": int((against["excess_low"] > 0).sum()),
+                "rposst_worse": int((against["excess_high"] < 0).sum()),
+                "cells": len(hardest),
+                "robust_better": int((hardest["minimax-uniform"] < hardest["miniaverage-uniform"]).sum()),
+                "tnp_better": int((hardest["minimax-tnp-uniform"] < hardest["minimax-ttd-uniform"]).sum()),
+            }
+        )
     return pd.DataFrame(rows)
 
 

@@ -1,7 +1,7 @@
 """The iterated prisoner's dilemma between the strategies of the Axelrod library: a large population, written by others.
 
 The strategies are those that the library calls ordinary and quick: they neither read each other's minds nor take long.
-Its teams of strategies are left out, because three of them would take longer than all the others together.
+Its teams of strategies are left out, because a match of theirs takes many times as long.
 """
 
 import zlib
