@@ -11,6 +11,7 @@ from commands import Run
 
 from rposst_opt import backends
 from rposst_opt.errors import BackendUnavailable
+from rposst_opt.experiments import reproductions
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.experiments.reproductions import DOMAINS, REPRODUCTIONS, Domain, Reproduction
 from rposst_opt.io import match_logs, read_results
@@ -192,11 +193,9 @@ class TestReproduce:
             raise BackendUnavailable("the chess domain needs chess, which is not installed: pip install chess")
 
         write_poker(Path("cup.csv"))
-        for name in list(REPRODUCTIONS):
-            if name != "poker":
-                monkeypatch.delitem(REPRODUCTIONS, name)
         monkeypatch.setitem(DOMAINS, "chess", Domain("Chess", missing))
-        monkeypatch.setitem(REPRODUCTIONS, "chess", Reproduction(place="none", domains=("chess",)))
+        two = {"poker": REPRODUCTIONS["poker"], "chess": Reproduction(place="none", domains=("chess",))}
+        monkeypatch.setattr(reproductions, "REPRODUCTIONS", two)
         asked = ("--table", "cup.csv", "--quick", "--methods", "exact", "--jobs", "1")
         done = rposst("reproduce", "all", *asked)
         assert done.code == 0
