@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := solvers,kmeans,axelrod,cluster,openspiel
 
-.PHONY: demo test lint typecheck pytest test-lowest bench bench-exact clean help
+.PHONY: demo test lint typecheck pytest test-lowest bench bench-quick bench-methods bench-kernels bench-many bench-exact clean help
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -24,9 +24,25 @@ typecheck: $(VENV)/installed  ## check types
 pytest: $(VENV)/installed  ## run the tests
 	$(BIN)/pytest
 
-bench: $(VENV)/installed  ## time the reference method and the convex programs
+bench: $(VENV)/installed  ## run every backend over a grid, refit auto's table, and write benchmarks/README.md
+	$(BIN)/python -m benchmarks.grid
+	$(BIN)/python -m benchmarks.grid --fit
+	$(BIN)/python -m benchmarks.report
+
+bench-quick: $(VENV)/installed  ## a dozen problems of the grid, in a few minutes
+	$(BIN)/python -m benchmarks.grid --quick --out benchmarks/grid-quick.csv
+
+bench-methods: $(VENV)/installed  ## time the reference method and the convex programs
 	$(BIN)/python -m benchmarks.regret_matching
 	$(BIN)/python -m benchmarks.formulations
+
+# Compared with the last run on this machine, if there was one: twice as slow is a failure.
+bench-kernels: $(VENV)/installed  ## time the hot kernels, and compare with the last time
+	$(BIN)/pytest benchmarks/test_kernels.py --benchmark-enable --benchmark-only --benchmark-autosave \
+		$(if $(wildcard .benchmarks/*/*.json),--benchmark-compare --benchmark-compare-fail=median:100%)
+
+bench-many: $(VENV)/installed  ## thirty of two thousand cases: local search against a MILP solver
+	$(BIN)/python -m benchmarks.many_cases
 
 bench-exact: $(VENV)/installed  ## time the exact solver and MILP solvers, and write benchmarks/README.md
 	$(BIN)/python -m benchmarks.exact
@@ -35,7 +51,7 @@ test-lowest:  ## run the tests with the lowest versions of all dependencies
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip uv
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[$(EXTRAS)]'
-	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis pytest
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis pytest pytest-benchmark
 	.venv-lowest/bin/pytest
 
 $(VENV)/installed: pyproject.toml Makefile
@@ -47,5 +63,5 @@ $(VENV)/installed: pyproject.toml Makefile
 	@touch $@
 
 clean:  ## remove the environments and caches
-	rm -rf .venv .venv-lowest .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	rm -rf .venv .venv-lowest .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""What does it save to compile a convex program once and solve it for every tuple? Run: make bench.
+"""What does it save to compile a convex program once and solve it for every tuple? Run: make bench-methods.
 
 On the Racing Arrows instance with 50 test cases and 160 scenarios, the same tuples are solved twice: with one program
 that is used again, and with a program built afresh for each tuple. The answers are compared before the times are.

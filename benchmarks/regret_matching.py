@@ -1,4 +1,4 @@
-"""How fast is the reference method on the paper's own instance? Run: make bench.
+"""How fast is the reference method on the paper's own instance? Run: make bench-methods.
 
 Racing Arrows with 50 followers as test cases, 40 leaders as tuning policies and four softmax targets: 160 scenarios;
 3 test cases, so 19,600 tuples; CVaR 1 %, T = 500 rounds. The paper reports about 2 minutes on 16 cores. Answers are

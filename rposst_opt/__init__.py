@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from rposst_opt.sampled import ScenarioSampler as ScenarioSampler
     from rposst_opt.sampled import TableSampler as TableSampler
     from rposst_opt.solution import Backend as Backend
+    from rposst_opt.solution import BackendChoice as BackendChoice
     from rposst_opt.solution import Budget as Budget
     from rposst_opt.solution import Candidate as Candidate
     from rposst_opt.solution import Capabilities as Capabilities
@@ -99,6 +100,7 @@ _HOMES = {
     "sampled": ("DirichletSampler", "SampledRegretMatching", "ScenarioSampler", "TableSampler"),
     "solution": (
         "Backend",
+        "BackendChoice",
         "Budget",
         "Candidate",
         "Capabilities",

@@ -9,13 +9,25 @@ import importlib
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
 from rposst_opt.errors import BackendFailure, BackendNotFound, BackendUnavailable, ProblemError, Unsupported
+from rposst_opt.forecast import in_words, predict
 from rposst_opt.problem import Problem
-from rposst_opt.solution import Backend, Budget, Candidate, Capabilities, Limit, Progress, Solution, Status, rank_tests
+from rposst_opt.solution import (
+    Backend,
+    BackendChoice,
+    Budget,
+    Candidate,
+    Capabilities,
+    Limit,
+    Progress,
+    Solution,
+    Status,
+    rank_tests,
+)
 
 
 @dataclass(frozen=True)
@@ -71,6 +83,7 @@ BACKENDS: dict[str, Entry] = {
     **_by_solver("pulp", "formulations.milp", "MilpSelection", ("CBC", "HIGHS", "SCIP", "GUROBI")),
     **_by_solver("cvxpy", "formulations.convex", "ConvexEnumeration", CONVEX_SOLVERS),
     **_by_solver("cvxpy-mip", "formulations.convex", "ConvexSelection", ("SCIP", "GUROBI", "MOSEK")),
+    "local-search": Entry("rposst_opt.local_search", "LocalSearch"),
     "sampled-regret-matching": Entry("rposst_opt.sampled", "SampledRegretMatching"),
     "simultaneous": Entry("rposst_opt.mixed", "Simultaneous"),
     **{
@@ -88,6 +101,7 @@ BACKENDS: dict[str, Entry] = {
 }
 
 AUTO = "auto"
+ANYTIME = "local-search"  # what `auto` stands for when there is no time for a proof
 
 
 def missing_packages(capabilities: Capabilities) -> list[str]:
@@ -102,24 +116,55 @@ def entry_of(name: str) -> Entry:
     return BACKENDS[name]
 
 
-def choose_backend(problem: Problem, options: Iterable[str] = ()) -> str:
-    """The backend that `auto` stands for: the first in the table that handles the problem and is installed.
+def choose_backend(
+    problem: Problem, options: Iterable[str] = (), *, time_limit_seconds: float | None = None, gap: float = 0.0
+) -> BackendChoice:
+    """The backend that `auto` stands for: of those that can, the one that is predicted to prove what is asked soonest.
 
-    Options narrow the choice to backends that have them. Heuristics are never chosen: they have to be asked for.
+    What is asked is the optimum, or a test within a gap. If even that one is predicted to take longer than there is
+    time, the best anytime method is taken instead. Options narrow the choice to backends that have them; where none of
+    these finds optima, the first in the table is taken. Other heuristics are never chosen: they have to be asked for.
     """
+    options = tuple(options)
+    predicted = predict(problem, BACKENDS, gap)
+    soonest_first = sorted(predicted, key=lambda name: predicted[name])
     known: set[str] = set()
-    for name, entry in BACKENDS.items():  # one by one: a backend's module is imported when it is looked at
-        capabilities = entry.capabilities
-        if capabilities.is_heuristic or capabilities.why_not(problem) is not None or missing_packages(capabilities):
+    # One by one: a backend's module is imported when it is looked at.
+    for name in dict.fromkeys([*soonest_first, *BACKENDS]):
+        entry = BACKENDS[name]
+        if entry.capabilities.is_heuristic or not _can_solve(entry, problem):
             continue
         has = set(_options_of(entry))
-        if has.issuperset(options):
-            return name
         known |= has
+        if not has.issuperset(options):
+            continue
+        seconds = predicted.get(name)
+        aim = f"a gap of {gap:g}" if gap else "the optimum"
+        if seconds is None:
+            return BackendChoice(name, predicted, "the first that can; its time is not known")
+        too_long = time_limit_seconds is not None and seconds > time_limit_seconds
+        if too_long and _can_stand_in(problem, options):
+            reason = (
+                f"no backend is predicted to prove {aim} within {time_limit_seconds:g} s ({name}, the fastest, "
+                f"would take about {in_words(seconds)}), so {ANYTIME} looks for a good test"
+            )
+            return BackendChoice(ANYTIME, predicted, reason)
+        return BackendChoice(name, predicted, f"predicted to prove {aim} soonest, in about {in_words(seconds)}")
     if known:
         wanted = ", ".join(options)
         raise ProblemError(f"no backend has the options {wanted} together. Known: {', '.join(sorted(known))}.")
     raise Unsupported("no installed backend handles this problem.")
+
+
+def _can_solve(entry: Entry, problem: Problem) -> bool:
+    capabilities = entry.capabilities
+    return capabilities.why_not(problem) is None and not missing_packages(capabilities)
+
+
+def _can_stand_in(problem: Problem, options: tuple[str, ...]) -> bool:
+    """Whether the anytime method is there, and has the options that are asked for."""
+    entry = BACKENDS.get(ANYTIME)
+    return entry is not None and _can_solve(entry, problem) and set(_options_of(entry)).issuperset(options)
 
 
 def _options_of(entry: Entry) -> list[str]:
@@ -189,12 +234,15 @@ def solve(
     if not (math.isfinite(gap) and gap >= 0):
         raise ProblemError(f"`gap` must be a number from 0 on, got {gap:g}.")
     if isinstance(backend, str):
-        name = choose_backend(problem, options) if backend == AUTO else backend
+        name, choice = backend, None
+        if backend == AUTO:
+            choice = choose_backend(problem, options, time_limit_seconds=time_limit_seconds, gap=gap)
+            name = choice.backend
         backend = make_backend(name, options)
     elif options:
         raise ProblemError(f"option `{next(iter(options))}` goes with a backend's name; this backend is already made.")
     else:
-        name = _name_of(backend)
+        name, choice = _name_of(backend), None
     reason = backend.capabilities.why_not(problem)
     if reason is not None:
         able = [other for other, entry in BACKENDS.items() if entry.capabilities.why_not(problem) is None]
@@ -211,7 +259,8 @@ def solve(
             raise  # the second one: the first has asked the backend to stop
         # A solver that cannot be asked: what it had is lost.
         candidate = Candidate(test=None, lower_bound=-math.inf, limit=Limit.INTERRUPT)
-    return judge(problem, candidate, name, backend.capabilities.tolerance, time.perf_counter() - started)
+    solution = judge(problem, candidate, name, backend.capabilities.tolerance, time.perf_counter() - started)
+    return solution if choice is None else replace(solution, choice=choice)
 
 
 def _name_of(backend: Backend) -> str:

@@ -1,4 +1,4 @@
-"""The command line: ``rposst demo | solve | score | verify | agree | export | backends | domain | reproduce``.
+"""The command line: ``rposst demo | solve | score | verify | agree | export | backends | calibrate | ...``.
 
 Results go to standard output, progress and messages to standard error. Exit codes: 0 done, 1 no test, 2 bad input.
 
@@ -436,9 +436,10 @@ def score(
 
 @app.command()
 @takes_problem(optional=True)
-def backends(options: ProblemOptions | None, as_json: AsJson = False) -> None:
-    """List the solvers: what is installed, what each handles and proves; with a problem, who can solve it."""
+def backends(options: ProblemOptions | None, time_limit: TimeLimit = None, as_json: AsJson = False) -> None:
+    """List the solvers: what is installed, what each handles and proves; with a problem, who can solve it, how soon."""
     from rposst_opt.backends import BACKENDS, choose_backend, how_to_install
+    from rposst_opt.forecast import in_words
     from rposst_opt.io import as_json as to_json
 
     problem = None if options is None else _read_problem(options)[0]
@@ -460,9 +461,14 @@ def backends(options: ProblemOptions | None, as_json: AsJson = False) -> None:
                 **({} if problem is None else {"solves_this": reason is None, "why_not": reason}),
             }
         )
-    auto = None if problem is None else choose_backend(problem)
+    choice = None if problem is None else choose_backend(problem, time_limit_seconds=time_limit)
+    if choice is not None:
+        for row in rows:
+            row["predicted_seconds"] = choice.predicted_seconds.get(row["name"])
     if as_json:
-        print(to_json({"format": "rposst-backends/1", "auto": auto, "backends": rows}))
+        auto = None if choice is None else choice.backend
+        reason = None if choice is None else choice.reason
+        print(to_json({"format": "rposst-backends/1", "auto": auto, "reason": reason, "backends": rows}))
         return
     out = console()
     for row in rows:
@@ -474,9 +480,42 @@ def backends(options: ProblemOptions | None, as_json: AsJson = False) -> None:
         out.print(plain(f"    proves {row['proves']}; tolerance {row['tolerance']:g}"), soft_wrap=True)
         if problem is not None:
             verdict = "can solve this problem" if row["solves_this"] else f"cannot solve this problem: {row['why_not']}"
-            out.print(
-                plain(f"    {verdict}{', and is what auto stands for' if row['name'] == auto else ''}"), soft_wrap=True
-            )
+            seconds = row["predicted_seconds"]
+            if row["solves_this"] and seconds is not None:
+                verdict += f", predicted to take {in_words(seconds)} to a proved optimum"
+            out.print(plain(f"    {verdict}"), soft_wrap=True)
+    if choice is not None:
+        out.print(plain(f"auto stands for {choice.backend}: {choice.reason}."), soft_wrap=True)
+
+
+@app.command()
+def calibrate(
+    seconds: Annotated[float, typer.Option(min=1.0, help="How long to measure, about.")] = 120.0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.csv",
+            help="Where to write the table; your configuration folder unless given.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Fit the times that `auto` predicts to this machine, by running the backends on small problems."""
+    from rposst_opt.calibration import calibrate as measure
+    from rposst_opt.forecast import as_table, users_table
+    from rposst_opt.io import check_can_write, write_atomically
+
+    path = users_table() if out is None else out
+    if out is None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    check_can_write(path)
+    with _spinner() as say:
+        models = measure(seconds, tell=lambda what, share: say(f"{what} ({share:.0%} of the time)"))
+    table = as_table(models)
+    write_atomically(path, table)
+    print(table, end="")
+    in_use = "this table now" if path == users_table() else f"{users_table()}, if it is there"
+    console(stderr=True).print(plain(f"{path}: {len(models)} backends; auto predicts by {in_use}."), soft_wrap=True)
 
 
 def _handles_words(capabilities: "Capabilities") -> str:
@@ -575,7 +614,7 @@ def _progress_bar() -> "Iterator[Callable[[Progress], None]]":
         return
     columns = (
         BarColumn(),
-        TextColumn("{task.percentage:>5.1f} % of {task.fields[sets]} sets"),
+        TextColumn("{task.percentage:>5.1f} % of {task.fields[sets]}"),
         TimeRemainingColumn(),
         TextColumn("best {task.fields[objective]:.6g}, at least {task.fields[bound]}, gap {task.fields[gap]}"),
     )
@@ -589,7 +628,7 @@ def _progress_bar() -> "Iterator[Callable[[Progress], None]]":
                 task,
                 completed=progress.done / progress.total,
                 visible=True,
-                sets=f"{progress.total:,}" if progress.total < 10**15 else "very many",
+                sets=f"{f'{progress.total:,}' if progress.total < 10**15 else 'very many'} {progress.unit}",
                 objective=progress.objective,
                 bound=f"{progress.lower_bound:.6g}" if proved else "?",
                 gap=f"{progress.objective - progress.lower_bound:.3g}" if proved else "?",
@@ -639,6 +678,7 @@ def _show_ranking(out: "Console", solution: "Solution") -> None:
 
 
 def _facts(problem: "Problem", solution: "Solution", scale: "Scale") -> list[tuple[str, str]]:
+    from rposst_opt.backends import ANYTIME
     from rposst_opt.losses import AbsoluteError
     from rposst_opt.measures import Mean, WorstCase
     from rposst_opt.solution import Status
@@ -667,9 +707,11 @@ def _facts(problem: "Problem", solution: "Solution", scale: "Scale") -> list[tup
         ),
         ("backend", f"{solution.backend}, {solution.seconds:.2f} s{work}"),
     ]
+    if solution.choice is not None and solution.choice.backend == ANYTIME:
+        facts.append(("chosen because", solution.choice.reason))
     if solution.limit is not None:
-        share = solution.stats.tuples / problem.n_tuples
-        facts.append(("ended by", f"{solution.limit.value}, after {share:.3%} of the sets of cases"))
+        share = f", after {solution.stats.tuples / problem.n_tuples:.3%} of the sets of cases"
+        facts.append(("ended by", f"{solution.limit.value}{share if solution.stats.tuples else ''}"))
     return facts
 
 
@@ -727,7 +769,7 @@ def _spinner() -> Iterator[Callable[[str], None]]:
         yield lambda name: None
         return
     with screen.status("") as status:
-        yield lambda name: status.update(f"running {name}")
+        yield lambda name: status.update(f"running {name}".replace("[", r"\["))
 
 
 def run() -> int:

@@ -54,7 +54,7 @@ from rposst_opt.compilation import announced_compilation, available_cores
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError, Unsupported
 from rposst_opt.kernels.hitting_set import Plan
-from rposst_opt.kernels.response import Game, make_game
+from rposst_opt.kernels.response import least_loss, scaled_game
 from rposst_opt.kernels.tuple_game import make_tuple_game, place_row, settle
 from rposst_opt.measures import Mean, Mixture
 from rposst_opt.options import check_counts
@@ -155,7 +155,7 @@ class _Proof:
         self.problem, self.method, self.budget = problem, method, budget
         self.wants_ranking = method.top is not None or method.all_optimal
         self.cases, n_required = _cases_to_search(problem, everything=self.wants_ranking)
-        game = _scaled_game(problem, self.cases)
+        game = scaled_game(problem, self.cases)
         n_cases, n_policies = game.results.shape
         self.plan = Plan(
             size=problem.size,
@@ -170,7 +170,7 @@ class _Proof:
         )
         capacity = min(method.top or OWN_CUTS, OWN_CUTS) if self.wants_ranking else 1
         self.searchers = Searchers(game, self.plan, capacity=capacity, record=method.certificate)
-        self.floor = max(problem.loss.pieces.minimum() / problem.unit, -1.0)
+        self.floor = least_loss(problem)
         self.bound = self.floor
         self.best = FoundTest(math.inf, (), np.empty(0))
         self.reported: dict[tuple[int, ...], FoundTest] = {}  # those that a ranking may need
@@ -361,7 +361,7 @@ class _TieBreaker:
         self.problem, self.plan = problem, plan
         self.place_of = {case: place for place, case in enumerate(cases.tolist())}
         self.games = [
-            _scaled_game(replace(problem, measure=Mixture([(1 - share, problem.measure), (share, Mean())])), cases)
+            scaled_game(replace(problem, measure=Mixture([(1 - share, problem.measure), (share, Mean())])), cases)
             for share in MEAN_SHARES
         ]
 
@@ -425,23 +425,3 @@ def _cases_to_search(problem: Problem, *, everything: bool) -> tuple[IntArray, i
         spare = [case for case in selectable if case not in set(distinct)]
         selectable = sorted(distinct + spare[: max(0, problem.size - len(distinct))])
     return np.array(selectable + required, dtype=np.int64), len(required)
-
-
-def _scaled_game(problem: Problem, cases: IntArray) -> Game:
-    """The game over these cases, with errors in units of the spread of results and losses in units of the largest.
-
-    Only errors count, so every policy's results and targets may be moved together: to lie around zero, where rounding
-    is least.
-    """
-    game = make_game(problem)
-    spread = float(np.ptp(problem.results)) or 1.0
-    middle = problem.results.min(axis=0) / 2 + problem.results.max(axis=0) / 2
-    pieces = problem.loss.pieces.rescaled(error_unit=spread, value_unit=problem.unit)
-    return game._replace(
-        results=np.ascontiguousarray((problem.results[cases] - middle) / spread),
-        targets=(game.targets - middle[game.scenario_policies]) / spread,
-        low_targets=(game.low_targets - middle) / spread,
-        high_targets=(game.high_targets - middle) / spread,
-        knots=pieces.knots,
-        coefficients=pieces.coefficients,
-    )

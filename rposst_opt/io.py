@@ -28,7 +28,7 @@ from rposst_opt.errors import ProblemError
 from rposst_opt.losses import FloatArray
 from rposst_opt.problem import Problem
 from rposst_opt.results import Scale
-from rposst_opt.solution import RankedTest, Solution
+from rposst_opt.solution import BackendChoice, RankedTest, Solution
 
 TEST_FORMAT = "rposst-test/1"
 CERTIFICATE_FORMAT = "rposst-certificate/1"
@@ -218,8 +218,13 @@ def solution_record(problem: Problem, solution: Solution, scale: Scale) -> dict[
         "n_scenarios": problem.n_scenarios,
         "seconds": solution.seconds,
         "scale": {"low": scale.low, "high": scale.high},
+        **({} if solution.choice is None else {"choice": _choice_record(solution.choice)}),
         **({"ranking": [_ranked_record(ranked) for ranked in solution.ranking]} if solution.ranking else {}),
     }
+
+
+def _choice_record(choice: BackendChoice) -> dict[str, Any]:
+    return {"reason": choice.reason, "predicted_seconds": dict(choice.predicted_seconds)}
 
 
 def _ranked_record(ranked: RankedTest) -> dict[str, Any]:

@@ -7,7 +7,7 @@ A backend returns a `Candidate`: a test and a lower bound, never a status. Only 
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -44,10 +44,11 @@ class Limit(StrEnum):
 class Progress:
     """How far a run is."""
 
-    done: int  # tuples dealt with
-    total: int  # tuples there are
+    done: int  # tuples dealt with, or whatever `unit` says
+    total: int  # there are
     objective: float  # of the best test so far
     lower_bound: float = -float("inf")
+    unit: str = "sets"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +62,7 @@ class Stats:
     rounds: int = 0  # of the game: questions to the antagonist
     nodes: int = 0  # of a search tree
     cuts: int = 0  # learned
+    kicks: int = 0  # of a local search, away from its best test
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +143,23 @@ class Candidate:
     stats: Stats = field(default_factory=Stats)
 
 
+@dataclass(frozen=True)
+class BackendChoice:
+    """Which backend `auto` stands for, and why.
+
+    Attributes
+    ----------
+    backend : str
+    predicted_seconds : mapping of str to float
+        To a proved optimum, by `rposst_opt.forecast`; of all backends it knows, whether or not they can be used here.
+    reason : str
+    """
+
+    backend: str
+    predicted_seconds: Mapping[str, float]
+    reason: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Solution:
     """A candidate as the package vouches for it.
@@ -166,6 +185,8 @@ class Solution:
     certificate : Certificate or None
         A proof of the lower bound, if the backend was asked for one and the run was not cut short; see
         `verify_certificate`.
+    choice : BackendChoice or None
+        Why this backend, if it was chosen by ``"auto"``.
     """
 
     test: EfficientTest | None
@@ -179,6 +200,7 @@ class Solution:
     stats: Stats
     ranking: tuple[RankedTest, ...] = ()
     certificate: Certificate | None = None
+    choice: BackendChoice | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

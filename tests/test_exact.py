@@ -25,6 +25,7 @@ import rposst_opt as ro
 from rposst_opt import exact
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.kernels.hitting_set import Nodes, count_bits, first_member
+from rposst_opt.kernels.response import scaled_game
 from rposst_opt.kernels.tuple_game import make_tuple_game, place_row, settle
 from rposst_opt.searchers import set_of
 
@@ -170,7 +171,7 @@ def test_the_optimum_of_one_tuple_equals_a_linear_program(seed: int) -> None:
     cases = tuple(
         sorted(rng.choice(problem.n_cases, int(rng.integers(1, problem.n_cases + 1)), replace=False).tolist())
     )
-    game = exact._scaled_game(problem, np.arange(problem.n_cases))
+    game = scaled_game(problem, np.arange(problem.n_cases))
     room = make_tuple_game(game, len(cases))
     for row, case in enumerate(cases):
         place_row(row, case, game.results, room)
@@ -185,7 +186,7 @@ def test_the_optimum_of_one_tuple_equals_a_linear_program(seed: int) -> None:
 
 def test_settling_stops_at_the_threshold_with_a_mixture_that_proves_it() -> None:
     problem = ro.Problem(results=np.random.default_rng(0).random((10, 30)), size=4, measure=ro.CVaR(0.1))
-    game = exact._scaled_game(problem, np.arange(10))
+    game = scaled_game(problem, np.arange(10))
     room = make_tuple_game(game, 4)
     for row in range(4):
         place_row(row, row, game.results, room)
@@ -202,7 +203,7 @@ def test_settling_stops_at_the_threshold_with_a_mixture_that_proves_it() -> None
 def test_nothing_is_proved_by_weights_that_are_good_enough_at_once() -> None:
     """The first question already ends it, and there is no basis yet whose value could be mistaken for a bound."""
     problem = ro.Problem(results=np.full((4, 3), 0.5), size=2)
-    game = exact._scaled_game(problem, np.arange(4))
+    game = scaled_game(problem, np.arange(4))
     room = make_tuple_game(game, 2)
     room.inverse[:], room.values[:], room.basic[:] = 1e9, 1e9, 0
     place_row(0, 0, game.results, room)

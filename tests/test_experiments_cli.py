@@ -178,6 +178,8 @@ class TestReproduce:
             (["racing-arrows", "--holdouts", "1.5"], "holding out 1.5 of 50 policies leaves none on one side"),
             (["racing-arrows", "--sizes", "0"], "`size` must lie between 1 and the 50 test cases, got 0"),
             (["racing-arrows", "--replicas", "0"], "replicas"),
+            (["racing-arrows", "--sizes", "2,2"], "--sizes has 2 more than once"),
+            (["racing-arrows", "--methods", "exact,exact"], "--methods has exact more than once"),
         ],
     )
     def test_mistakes_are_told_in_one_line(self, rposst: Run, arguments: list[str], complaint: str) -> None:

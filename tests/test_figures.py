@@ -100,10 +100,28 @@ def test_frequencies_count_pairs_below_the_diagonal_and_weigh_above_it(tmp_path:
     assert np.isfinite(weights).sum() == 2
 
 
+def test_a_case_of_weight_zero_was_not_chosen() -> None:
+    chosen = pd.DataFrame({"replica": [0, 0], "case": ["case-0", "case-3"], "weight": [0.0, 1.0]})
+    counts, _ = figures._pair_counts(chosen, CASES)
+    assert counts[3, 3] == 100.0
+    assert counts.sum() == 100.0
+
+
+def test_frequencies_are_of_pairs_only(tmp_path: Path) -> None:
+    write_tables(tmp_path, domains=("first",))
+    chosen = pd.read_csv(tmp_path / "selections.csv")
+    single = chosen.assign(size=1, weight=1.0).drop_duplicates(["replica", "method"])
+    pd.concat([single, chosen, chosen.assign(holdout=0.4)]).to_csv(tmp_path / "selections.csv", index=False)
+    written = figures.draw("frequency-matrices", tmp_path)
+    names = sorted(path.name for path in written if path.suffix == ".svg")
+    assert names == ["frequencies-first-holdout-20.svg", "frequencies-first-holdout-40.svg"]
+    assert "case-1 & case-4, 75 %" in words_of(tmp_path / names[0])
+
+
 def test_the_chosen_pair_and_its_frequency_are_named(tmp_path: Path) -> None:
     write_tables(tmp_path, domains=("first",))
     figures.draw("chosen-pair", tmp_path)
-    words = words_of(tmp_path / "chosen-pair-first.svg")
+    words = words_of(tmp_path / "chosen-pair-first-holdout-20.svg")
     assert "75 % of replicas" in words
     assert "case-1" in words
     assert "case-4" in words

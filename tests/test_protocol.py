@@ -1,6 +1,7 @@
 """Splits, what reaches a solver and what does not, errors against a slow oracle, intervals against SciPy."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy import stats
 
 import rposst_opt as ro
 from rposst_opt.backends import BACKENDS
+from rposst_opt.experiments import protocol
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.experiments.methods import METHODS, WORK_OF_GAMES, options_of
 from rposst_opt.experiments.protocol import (
@@ -150,6 +152,16 @@ class TestChoosing:
             assert choice.objective == pytest.approx(problem.objective(test), abs=1e-12)
             assert choice.objective >= by_method["exact"].objective - 1e-9
         assert by_method["regret-matching"].objective <= by_method["random"].objective
+
+    def test_an_interrupt_does_not_pass_for_an_answer(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        tuning = racing_arrows(8, np.random.default_rng(1)).to_numpy()[:, :5]
+
+        def interrupted(problem: ro.Problem, backend: str, **options: object) -> ro.Solution:
+            return replace(ro.solve(problem, "exact"), limit=ro.Limit.INTERRUPT)
+
+        monkeypatch.setattr(protocol, "solve", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            choose_tests(tuning, 2, ("exact",), seed=0)
 
     def test_methods_are_backends_and_the_papers_six_are_among_them(self) -> None:
         assert set(METHODS) <= set(BACKENDS)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import rposst_opt as ro
+from rposst_opt.experiments import runner
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.experiments.protocol import Choice
 from rposst_opt.experiments.runner import run_tasks
@@ -182,6 +183,6 @@ def test_a_scheduler_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 def test_without_dask_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.setattr(runner, "find_spec", lambda package: None)
     with pytest.raises(ro.BackendUnavailable, match=r"pip install 'rposst-opt\[cluster\]'"):
         run_tasks(tasks(replicas=1), tmp_path, scheduler="tcp://127.0.0.1:9")

@@ -182,14 +182,18 @@ def reproduce(
     """Run the paper's experiments, write their tables, draw their figures; run again, it goes on where it stopped."""
     from rposst_opt.experiments import reproductions
     from rposst_opt.experiments.methods import METHODS
+    from rposst_opt.experiments.runner import check_cluster
 
     if list_names or name is None:
         _show_list(complain=not list_names)
         return
     wanted = _installed_methods() if methods is None else tuple(part.strip() for part in methods.split(","))
     unknown = [method for method in wanted if method not in METHODS]
+    _refuse_repeated("--methods", wanted)
     if unknown:
         raise ProblemError(f"unknown method {unknown[0]!r}. Known: {', '.join(METHODS)}.")
+    if scheduler is not None:
+        check_cluster()
     written: list[Path] = []
     left_out: list[str] = []
     with _progress() as tell:
@@ -211,7 +215,7 @@ def reproduce(
             try:
                 written += reproductions.reproduce(each, request)
             except BackendUnavailable as error:
-                if name != reproductions.ALL or scheduler is not None:
+                if name != reproductions.ALL:
                     raise
                 left_out.append(f"{each} was left out: {error}")
     for path in written:
@@ -246,9 +250,18 @@ def _show_list(*, complain: bool) -> None:
 
 def _parts(option: str, text: str, kind: Callable[[str], int] | Callable[[str], float]) -> tuple:  # type: ignore[type-arg]
     try:
-        return tuple(kind(part) for part in text.split(","))
+        parts = tuple(kind(part) for part in text.split(","))
     except ValueError:
         raise ProblemError(f"{option} must be numbers with commas between them, got {text!r}.") from None
+    _refuse_repeated(option, parts)
+    return parts
+
+
+def _refuse_repeated(option: str, parts: tuple[object, ...]) -> None:
+    """What is there twice would be counted twice, and make intervals too narrow."""
+    repeated = [part for part in parts if parts.count(part) > 1]
+    if repeated:
+        raise ProblemError(f"{option} has {repeated[0]} more than once.")
 
 
 def _read_poker(paths: list[Path]) -> "dict[str, pd.DataFrame]":

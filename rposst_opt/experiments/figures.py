@@ -184,7 +184,7 @@ def error_panels(folder: Path) -> list[Path]:
             axes.set_axis_off()
         cut = f"{holdout:.0%} of policies held out, tests of {size} cases"
         figure.suptitle(f"Error on held-out policies: {cut}, 95 % intervals", fontsize=10)
-        written += _save(figure, folder / f"panels-holdout-{100 * float(str(holdout)):.0f}-size-{size}")
+        written += _save(figure, folder / f"panels-{_percent(holdout)}-size-{size}")
     return written
 
 
@@ -192,6 +192,10 @@ def _curves_and_titles(folder: Path) -> tuple[pd.DataFrame, dict[str, str]]:
     titles = pd.read_csv(folder / "domains.csv")
     by_domain = dict(zip(titles["domain"].astype(str), titles["title"].astype(str), strict=True))
     return pd.read_csv(folder / "curves.csv"), by_domain
+
+
+def _percent(holdout: object) -> str:
+    return f"holdout-{100 * float(str(holdout)):.0f}"
 
 
 def _slug(name: str) -> str:
@@ -205,7 +209,8 @@ def frequency_matrices(folder: Path) -> list[Path]:
     """
     written = []
     selections = pd.read_csv(folder / "selections.csv", dtype={"case": str})
-    for domain, of_domain in selections.groupby("domain", sort=False):
+    pairs = selections[selections["size"] == 2]
+    for (domain, holdout), of_domain in pairs.groupby(["domain", "holdout"], sort=False):
         cases = [str(name) for name in pd.read_csv(folder / f"matrix-{domain}.csv", index_col=0, dtype={0: str}).index]
         methods = [method for method in METHODS if METHODS[method].in_paper and method in set(of_domain["method"])]
         figure = Figure(figsize=(10, 7.6), layout="constrained")
@@ -225,22 +230,23 @@ def frequency_matrices(folder: Path) -> list[Path]:
             axes.set_axis_off()
         if methods:
             figure.colorbar(frequencies, ax=panels, label="chosen, % of replicas (lower triangle)", shrink=0.6)
-        figure.suptitle(f"{domain}: which pairs of test cases each method chooses", fontsize=10)
-        written += _save(figure, folder / f"frequencies-{_slug(str(domain))}")
+        title = f"{domain}, {holdout:.0%} of policies held out: which pairs of test cases each method chooses"
+        figure.suptitle(title, fontsize=10)
+        written += _save(figure, folder / f"frequencies-{_slug(str(domain))}-{_percent(holdout)}")
     return written
 
 
 def _pair_counts(chosen: pd.DataFrame, cases: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Percent of replicas that chose each pair (below the diagonal), and mean weights of the row's case (above it)."""
+    """Percent of replicas that chose each pair (below the diagonal), and mean weights of the row's case (above it).
+
+    A case that was taken alone, because a method took it twice, is on the diagonal.
+    """
     place = {name: position for position, name in enumerate(cases)}
     counts, totals = np.zeros((len(cases), len(cases))), np.zeros((len(cases), len(cases)))
     replicas = chosen["replica"].nunique()
-    for _, test in chosen.groupby("replica"):
-        if len(test) != 2:
-            continue
-        (first, weight), (second, _) = sorted(
-            (place[str(name)], float(weight)) for name, weight in zip(test["case"], test["weight"], strict=True)
-        )
+    for _, test in chosen[chosen["weight"] > 0].groupby("replica"):
+        pairs = [(place[str(name)], float(share)) for name, share in zip(test["case"], test["weight"], strict=True)]
+        (first, weight), (second, _) = min(pairs), max(pairs)  # the same one where a test has one case only
         counts[second, first] += 1
         totals[first, second] += weight
     with np.errstate(invalid="ignore"):
@@ -283,7 +289,8 @@ def chosen_pair(folder: Path) -> list[Path]:
     """The two rows of the matrix that RPOSST chooses most often."""
     written = []
     picks = pd.read_csv(folder / "top-picks.csv")
-    for domain, of_domain in picks[picks["method"] == REFERENCE].groupby("domain", sort=False):
+    picks = picks[(picks["method"] == REFERENCE) & (picks["size"] == 2)]
+    for (domain, holdout), of_domain in picks.groupby(["domain", "holdout"], sort=False):
         top = of_domain.sort_values("percent", ascending=False).iloc[0]
         table = pd.read_csv(folder / f"matrix-{domain}.csv", index_col=0)
         names = str(top["cases"]).split(", ")
@@ -296,7 +303,7 @@ def chosen_pair(folder: Path) -> list[Path]:
         axes.set_xlabel("policies, from the weakest to the strongest by the full test")
         axes.set_title(f"{domain}: the pair that RPOSST chooses in {top['percent']:.0f} % of replicas")
         figure.colorbar(image, ax=axes, label="result")
-        written += _save(figure, folder / f"chosen-pair-{_slug(str(domain))}")
+        written += _save(figure, folder / f"chosen-pair-{_slug(str(domain))}-{_percent(holdout)}")
     return written
 
 

@@ -79,7 +79,11 @@ class Choice:
 
 
 def tuning_problem(tuning: FloatArray, size: int) -> Problem:
-    """The paper's problem on a tuning matrix: rescaled, four targets, all scenarios alike, the worst 1 %."""
+    """The paper's problem on a tuning matrix: rescaled, four targets, all scenarios alike, the worst 1 %.
+
+    Targets come from each case's mean over the tuning policies, as the paper's words have it; its formula divides by
+    the number of all policies, held-out ones included.
+    """
     scaled, _ = rescale(tuning)
     return Problem(results=scaled, size=size, measure=CVaR(TAIL_FRACTION), targets=softmax_targets(scaled, betas=BETAS))
 
@@ -90,7 +94,8 @@ def choose_tests(tuning: FloatArray, size: int, methods: Sequence[str], seed: in
     choices = []
     for method in methods:
         solution = solve(problem, method, **options_of(method, problem.n_tuples, seed))
-        assert solution.test is not None  # there are no limits that could keep a method from finding one
+        if solution.limit is not None or solution.test is None:
+            raise KeyboardInterrupt  # the only limit there is: half an answer must not be taken for a whole one
         test = solution.test
         choices.append(Choice(method, test.cases, tuple(test.weights.tolist()), solution.objective))
     return tuple(choices)

@@ -290,9 +290,11 @@ def _write_tables(folder: Path, studies: Sequence[Study], request: Request) -> l
     titles = pd.DataFrame({"domain": [study.name for study in studies], "title": [study.title for study in studies]})
     written.append(_write_csv(folder / "domains.csv", titles))
     for kind, frames in parts.items():
+        path = folder / f"{kind}{'.csv.gz' if kind == 'errors' else '.csv'}"
+        path.unlink(missing_ok=True)  # one of an earlier run would not go with the others
         if frames:
-            suffix = ".csv.gz" if kind == "errors" else ".csv"
-            written.append(_write_csv(folder / f"{kind}{suffix}", pd.concat(frames, ignore_index=True)))
+            written.append(_write_csv(path, pd.concat(frames, ignore_index=True)))
+    (folder / "comparison.csv").unlink(missing_ok=True)
     if all(method in request.methods for method, known in METHODS.items() if known.in_paper):
         compared = tables.comparison(pd.concat(parts["summary"], ignore_index=True))
         written.append(_write_csv(folder / "comparison.csv", compared))
@@ -317,13 +319,12 @@ def _write_runtimes(folder: Path, studies: Sequence[Study], request: Request) ->
     import pandas as pd
 
     rows = []
-    cells = [(study, size) for study in studies for size in study.sizes]
-    for place, (study, size) in enumerate(cells):
+    cells = [(study, holdout, size) for study in studies for holdout in study.holdouts for size in study.sizes]
+    for place, (study, holdout, size) in enumerate(cells):
         request.tell("timing", place, len(cells))
         known = DOMAINS.get(study.name)
         problems = [
-            tuning_problem(study.task(Cut(study.holdouts[0], size, replica)).tuning, size)
-            for replica in range(study.replicas)
+            tuning_problem(study.task(Cut(holdout, size, replica)).tuning, size) for replica in range(study.replicas)
         ]
         paper = POKER_SECONDS if known is None else known.paper_seconds
         for label, backend, options in TIMED:
@@ -331,10 +332,12 @@ def _write_runtimes(folder: Path, studies: Sequence[Study], request: Request) ->
             seconds = []
             for problem in problems:
                 started = time.perf_counter()
-                solve(problem, backend, **options)
+                if solve(problem, backend, **options).limit is not None:
+                    raise KeyboardInterrupt  # the only limit there is
                 seconds.append(time.perf_counter() - started)
-            rows.append((study.name, *study.table.shape, size, label, median(seconds), paper))
-    columns = ["domain", "cases", "policies", "size", "method", "seconds", "paper_seconds_16_cores"]
+            sizes = problems[0].n_cases, problems[0].n_policies, size
+            rows.append((study.name, holdout, *sizes, label, median(seconds), paper))
+    columns = ["domain", "holdout", "cases", "tuning_policies", "size", "method", "seconds", "paper_seconds_16_cores"]
     return [_write_csv(folder / "runtimes.csv", pd.DataFrame(rows, columns=columns))]
 
 

@@ -7,6 +7,7 @@ moment, and the next one goes on from there; other numbers of replicas, sizes or
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 from rposst_opt.errors import BackendUnavailable, ProblemError
@@ -68,10 +69,8 @@ def _workers(jobs: int, scheduler: str | None) -> Iterator[dict[str, object]]:
     if scheduler is None:
         yield {"n_jobs": jobs}
         return
-    try:
-        from distributed import Client
-    except ModuleNotFoundError:
-        raise BackendUnavailable("a cluster needs Dask: pip install 'rposst-opt[cluster]'") from None
+    check_cluster()
+    from distributed import Client
     from joblib import parallel_config
 
     try:
@@ -80,6 +79,12 @@ def _workers(jobs: int, scheduler: str | None) -> Iterator[dict[str, object]]:
         raise ProblemError(f"no Dask scheduler answers at {scheduler!r}: {error}") from None
     with client, parallel_config(backend="dask"):
         yield {}
+
+
+def check_cluster() -> None:
+    """Refuse to go on without Dask."""
+    if find_spec("distributed") is None:
+        raise BackendUnavailable("a cluster needs Dask: pip install 'rposst-opt[cluster]'")
 
 
 def _path(folder: Path, task: Task) -> Path:

@@ -7,8 +7,9 @@ the same answer wherever and whenever it is run.
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from math import comb
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +31,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SEED = 2023
+
+
+@cache
+def _sources() -> str:
+    """Tells states of the code apart that choose tests; what writes and draws tables is left out."""
+    package = Path(rposst_opt.__file__).parent
+    chooses = [path for path in package.rglob("*.py") if path.parent.name != "experiments" and path.name != "cli.py"]
+    chooses += [package / "experiments" / "methods.py", package / "experiments" / "protocol.py"]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(chooses))).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -71,7 +81,7 @@ class Task:
         """Tells tasks apart whose answers may differ."""
         n_tuples = comb(len(self.tuning), self.size)
         options = [(method, options_of(method, n_tuples, self.seed)) for method in self.methods]
-        asked = f"{rposst_opt.__version__} {self.name} {self.tuning.shape} {self.size} {self.seed} {options} "
+        asked = f"{_sources()} {self.name} {self.tuning.shape} {self.size} {self.seed} {options} "
         return hashlib.sha256(asked.encode() + np.ascontiguousarray(self.tuning).tobytes()).hexdigest()[:16]
 
 

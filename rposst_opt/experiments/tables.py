@@ -168,7 +168,8 @@ def top_picks(chosen: "pd.DataFrame", *, count: int = 2) -> "pd.DataFrame":
     import pandas as pd
 
     keys = ["domain", "holdout", "size", "method"]
-    sets = chosen.groupby([*keys, "replica"], sort=False)["case"].agg(lambda cases: ", ".join(sorted(cases)))
+    counted = chosen[chosen["weight"] > 0]  # a case of weight zero only fills a test up
+    sets = counted.groupby([*keys, "replica"], sort=False)["case"].agg(lambda cases: ", ".join(sorted(cases)))
     rows = []
     for key, of_method in sets.groupby(keys, sort=False):
         frequencies = 100 * of_method.value_counts() / len(of_method)

@@ -75,6 +75,32 @@ def make_game(problem: Problem) -> Game:
     )
 
 
+def scaled_game(problem: Problem, cases: IntArray) -> Game:
+    """The game over these cases, with errors in units of the spread of results and losses in units of the largest.
+
+    Only errors count, so every policy's results and targets may be moved together: to lie around zero, where rounding
+    is least.
+    """
+    game = make_game(problem)
+    spread = float(np.ptp(problem.results)) or 1.0
+    middle = problem.results.min(axis=0) / 2 + problem.results.max(axis=0) / 2
+    pieces = problem.loss.pieces.rescaled(error_unit=spread, value_unit=problem.unit)
+    return game._replace(
+        results=np.ascontiguousarray((problem.results[cases] - middle) / spread),
+        targets=(game.targets - middle[game.scenario_policies]) / spread,
+        low_targets=(game.low_targets - middle) / spread,
+        high_targets=(game.high_targets - middle) / spread,
+        knots=pieces.knots,
+        coefficients=pieces.coefficients,
+    )
+
+
+def least_loss(problem: Problem) -> float:
+    """No loss is below this, in units of the largest there can be; a loss that falls for ever is least at an end."""
+    least = float(problem.loss.pieces.minimum() / problem.unit)
+    return least if np.isfinite(least) else -1.0
+
+
 class Response(NamedTuple):
     """The antagonist's best response: the scenarios that count, with their policies, losses and weights."""
 

@@ -42,7 +42,7 @@ from rposst_opt.losses import FloatArray
 from rposst_opt.problem import IntArray
 
 KEPT_CUTS = 32  # from one set of rows to the next
-MOST_PIVOTS = 500  # of the simplex method on one set of rows; far more than are needed unless rounding spoils it
+MOST_PIVOTS = 500  # of the simplex method on few rows; far more than are needed unless rounding spoils it
 
 WEIGHT_TOLERANCE = 1e-12  # a weight below minus this is negative
 PIVOT_TOLERANCE = 1e-11
@@ -291,7 +291,7 @@ def settle(
     else:
         for i in range(n_rows):
             weights[i] = 1.0 / n_rows
-    while pivots < MOST_PIVOTS:
+    while pivots < MOST_PIVOTS + 200 * n_rows:
         arriving = -1  # the variable that enters the basis: a cut, or slots + i for the slack of row i
         if started:
             theta = inverse[n_rows, n_rows]

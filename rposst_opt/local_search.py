@@ -1,0 +1,312 @@
+r"""Good tests where proof is out of reach: swaps that are priced by cuts, and a bound from the linear relaxation.
+
+With n in the thousands or m in the tens there are too many tuples to rule out. This backend looks for a good one for as
+long as it may, and says how far from the best possible it can be at most:
+
+*The bound.* Weights on m cases are weights on all cases, so the optimum over all of them, without a limit on their
+number, bounds every test. It is found by the game of `rposst_opt.kernels.tuple_game` over some cases, to which those
+are added that the mixture of its cuts prices below its value, until there is none. Any mixture's least price is a
+bound, so an early end leaves a valid one.
+
+*The starts.* The heaviest cases of the relaxation; cases added one by one, each time the best one (what iterative
+selection does); and the anchors of k-means, where scikit-learn is installed.
+
+*The search.* From each start one case is swapped for another as long as that helps (`rposst_opt.kernels.swaps`). Then a
+few cases of the best test are swapped at random, and the search goes on from there, again and again.
+
+Eight climbers share the work, each with its own seed and its own cuts, and compare what they have after every kick. So
+without a time limit the answer is the same with any number of threads.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import ClassVar
+
+import numpy as np
+
+from rposst_opt.baselines import KMeansAnchors
+from rposst_opt.compilation import announced_compilation, available_cores
+from rposst_opt.kernels.response import Game, least_loss, scaled_game
+from rposst_opt.kernels.swaps import find_swap, price_cases, settle_rows, try_additions
+from rposst_opt.kernels.tuple_game import make_mixture, make_tuple_game
+from rposst_opt.losses import FloatArray
+from rposst_opt.options import check_counts
+from rposst_opt.problem import IntArray, Need, Problem
+from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Progress, Stats
+
+# In units of the largest loss there can be:
+TOLERANCE = 1e-11  # to which one tuple is solved
+IMPROVEMENT = 1e-9  # a swap must be better by this
+SLACK = 4e-12  # rounding of cuts
+
+CLIMBERS = 8  # however many threads there are, so that the answer does not depend on them
+SWAPS_AT_ONCE = 64  # between two looks at the clock
+MOST_RELAXED = 256  # cases of the relaxation at a time
+ADDED_AT_ONCE = 16
+MOST_RELAXATIONS = 100
+RELAXATION_SHARE = 0.2  # of the time limit, at most
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalSearch:
+    """A good test by swaps, and a bound from the linear relaxation.
+
+    Parameters
+    ----------
+    kicks : int
+        It ends after so many kicks of every climber, one after the other, that made nothing better.
+    breadth : int
+        How many cases, cheapest first, are tried in every place before a test counts as locally best.
+    seed : int
+        For kicks. The same seed gives the same answer with any number of threads, unless time runs out.
+    threads : int, optional
+        All cores by default.
+    """
+
+    kicks: int = 40
+    breadth: int = 64
+    seed: int = 0
+    threads: int | None = None
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        method="swaps priced by cuts, from several starts",
+        handles=frozenset(Need),
+        finds_optimum=False,
+        is_heuristic=True,
+        proves="a gap, by the linear relaxation",
+        tolerance=1e-9,
+        requires=("numba",),
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse numbers below one."""
+        check_counts(kicks=self.kicks, breadth=self.breadth, threads=self.threads)
+
+    def solve(self, problem: Problem, budget: Budget) -> Candidate:
+        """Bound, construct, climb and kick, as far as the budget allows."""
+        started = time.perf_counter()
+        with budget.listening_for_interrupts():
+            with announced_compilation("local-search"):
+                search = _Search(problem, self, budget)
+                search.warm_up()
+            budget.restart_clock()
+            ready = time.perf_counter()
+            limit = search.run()
+        best = search.best
+        order = np.argsort(best.rows)
+        return Candidate(
+            test=problem.test(cases=best.rows[order].tolist(), weights=best.weights[order] / best.weights.sum()),
+            lower_bound=float(search.bound * problem.unit),
+            limit=limit,
+            stats=Stats(
+                build_seconds=ready - started,
+                solve_seconds=time.perf_counter() - ready,
+                solved=sum(climber.settled for climber in search.climbers),
+                kicks=search.kicks,
+            ),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """A set of cases, the required ones first, with its best weights and their objective."""
+
+    rows: IntArray
+    weights: FloatArray
+    value: float
+
+
+class _Climber:
+    """Someone who swaps cases, with cuts and random numbers of their own."""
+
+    def __init__(self, game: Game, problem: Problem, breadth: int, seed: int) -> None:
+        self.game, self.breadth = game, breadth
+        self.n_fixed, self.n_rows = len(problem.required_cases), problem.n_chosen
+        self.required = np.array(problem.required_cases, dtype=np.int64)
+        self.selectable = np.array(problem.selectable_cases, dtype=np.int64)
+        self.room, self.mixture = make_tuple_game(game, self.n_rows), make_mixture(game, self.n_rows)
+        self.prices = np.empty(problem.n_cases)
+        self.rng = np.random.default_rng(seed)
+        self.settled = 0
+        self.found: _Found
+
+    def settle(self, rows: IntArray) -> _Found:
+        """The best weights of these cases; the mixture and the prices are theirs afterwards."""
+        self.settled += 1
+        _, value = settle_rows(rows, TOLERANCE, self.game, self.room, self.mixture)
+        price_cases(self.game, self.mixture, self.prices)
+        return _Found(rows.copy(), self.room.vectors[1, : len(rows)].copy(), value)
+
+    def grow(self, out_of_time: Callable[[], bool]) -> _Found:
+        """Add one case at a time, the best one; when time is out, the cheapest ones."""
+        rows, candidates = self.required, self.selectable
+        self.prices.fill(-math.inf)
+        while len(rows) < self.n_rows:
+            if len(rows):
+                self.settle(rows)
+                candidates = candidates[np.argsort(self.prices[candidates], kind="stable")]
+            if out_of_time():
+                return self.settle(np.concatenate([rows, candidates[: self.n_rows - len(rows)]]))
+            chosen, _ = try_additions(rows, candidates, TOLERANCE, self.game, self.room, self.prices)
+            rows, candidates = np.append(rows, candidates[chosen]), np.delete(candidates, chosen)
+        return self.settle(rows)
+
+    def climb(self, found: _Found, out_of_time: Callable[[], bool]) -> _Found:
+        """Swap cases as long as that helps."""
+        rows = found.rows.copy()
+        found = self.settle(rows)
+        while True:
+            outside = np.setdiff1d(self.selectable, rows)
+            cheap = outside[self.prices[outside] < found.value - IMPROVEMENT]
+            candidates = cheap[np.argsort(self.prices[cheap], kind="stable")][: self.breadth]
+            places = self.n_fixed + np.argsort(found.weights[self.n_fixed :], kind="stable")
+            swap, total, helped = 0, len(places) * len(candidates), 0
+            while swap < total and not helped and not out_of_time():
+                before = swap
+                swap, helped = find_swap(
+                    rows,
+                    places,
+                    candidates,
+                    swap,
+                    SWAPS_AT_ONCE,
+                    found.value - IMPROVEMENT,
+                    TOLERANCE,
+                    self.game,
+                    self.room,
+                )
+                self.settled += swap - before + helped
+            better = self.settle(rows) if helped else found
+            if not better.value < found.value:
+                return found  # also where rounding has spoiled what looked like help
+            found = better
+
+    def kick(self, found: _Found) -> IntArray:
+        """Swap a few cases at random, for cheap ones rather than for dear ones."""
+        self.settle(found.rows)
+        rows = found.rows.copy()
+        outside = np.setdiff1d(self.selectable, rows)
+        count = min(len(outside), len(rows) - self.n_fixed, int(self.rng.integers(1, 5)))
+        near = outside[np.argsort(self.prices[outside], kind="stable")][: max(4 * self.breadth, count)]
+        places = self.n_fixed + self.rng.choice(len(rows) - self.n_fixed, count, replace=False)
+        rows[places] = self.rng.choice(near, count, replace=False)
+        return rows
+
+
+class _Search:
+    """One run: the climbers, the best test and the bound. All values are in the scaled game's units."""
+
+    def __init__(self, problem: Problem, method: LocalSearch, budget: Budget) -> None:
+        self.problem, self.method, self.budget = problem, method, budget
+        self.game = scaled_game(problem, np.arange(problem.n_cases))
+        self.climbers = [
+            _Climber(self.game, problem, method.breadth, seed)
+            for seed in np.random.SeedSequence(method.seed).generate_state(CLIMBERS).tolist()
+        ]
+        self.bound = least_loss(problem)
+        self.best: _Found
+        self.kicks = 0
+        self.limit: Limit | None = None
+
+    def warm_up(self) -> None:
+        """Have the kernels compiled, or loaded, by settling the first tuple there is."""
+        climber = self.climbers[0]
+        rows = np.array([*self.problem.required_cases, *self.problem.selectable_cases[: self.problem.size]])
+        self.best = climber.settle(rows)
+        find_swap(rows, rows[:0], rows[:0], 0, 0, 0.0, TOLERANCE, self.game, climber.room)
+        try_additions(rows[:0], rows[:0], TOLERANCE, self.game, climber.room, climber.prices)
+
+    def run(self) -> Limit | None:
+        """Bound, climb from every start, and kick until nothing gets better."""
+        self._take(self._start(self.climbers[0], self._relax()))
+        with ThreadPoolExecutor(self.method.threads or available_cores()) as pool:
+            if not self._is_done():
+                self._take_all(pool.map(self._start, self.climbers, self._other_starts()))
+            idle = 0
+            while idle < self.method.kicks and not self._is_done():
+                before = self.best
+                self._take_all(pool.map(self._kick_and_climb, self.climbers, [before] * CLIMBERS))
+                self.kicks += CLIMBERS
+                idle = 0 if self.best.value < before.value - IMPROVEMENT else idle + 1
+                self._tell(idle)
+        return None if self._is_proved() else self.limit
+
+    def _start(self, climber: _Climber, rows: IntArray | None) -> _Found:
+        """Climb from these rows, or from those that the climber grows."""
+        found = climber.grow(self._out_of_time) if rows is None else climber.settle(rows)
+        return climber.climb(found, self._out_of_time)
+
+    def _other_starts(self) -> list[IntArray | None]:
+        """Where to start besides the relaxation: cases one by one, and anchors where scikit-learn is installed."""
+        anchors_known = find_spec("sklearn") is not None and not self._out_of_time()
+        return [None, self._anchors()] if anchors_known else [None]
+
+    def _kick_and_climb(self, climber: _Climber, best: _Found) -> _Found:
+        return climber.climb(climber.settle(climber.kick(best)), self._out_of_time)
+
+    def _take(self, found: _Found) -> None:
+        if found.value < self.best.value:
+            self.best = found
+
+    def _take_all(self, found: Iterable[_Found]) -> None:
+        for each in found:  # in the order of the climbers, whoever is done first
+            self._take(each)
+
+    def _is_done(self) -> bool:
+        return self._is_proved() or self._out_of_time()
+
+    def _is_proved(self) -> bool:
+        return self.best.value - self.bound <= max(self.budget.gap / self.problem.unit, IMPROVEMENT)
+
+    def _out_of_time(self) -> bool:
+        if self.limit is None:
+            self.limit = self.budget.reached()
+        return self.limit is not None
+
+    def _tell(self, idle: int) -> None:
+        unit = self.problem.unit
+        self.budget.tell(
+            Progress(
+                done=idle,
+                total=self.method.kicks,
+                unit="rounds of kicks in vain",
+                objective=self.best.value * unit,
+                lower_bound=self.bound * unit,
+            )
+        )
+
+    def _anchors(self) -> IntArray:
+        test = KMeansAnchors(seed=self.method.seed).solve(self.problem, Budget()).test
+        assert test is not None
+        required = self.problem.required_cases
+        return np.array([*required, *(case for case in test.cases if case not in required)], dtype=np.int64)
+
+    def _relax(self) -> IntArray:
+        """Solve the linear relaxation as far as time allows; returns its heaviest cases, after the required ones."""
+        problem, game = self.problem, self.game
+        allowed = np.array([*problem.required_cases, *problem.selectable_cases], dtype=np.int64)
+        most = min(len(allowed), MOST_RELAXED)
+        room, mixture, prices = make_tuple_game(game, most), make_mixture(game, most), np.empty(problem.n_cases)
+        rows = np.ascontiguousarray(allowed[:: max(1, len(allowed) // ADDED_AT_ONCE)][:most])
+        ends = time.monotonic() + RELAXATION_SHARE * (self.budget.time_limit_seconds or math.inf)
+        for _ in range(MOST_RELAXATIONS):
+            _, value = settle_rows(rows, TOLERANCE, game, room, mixture)
+            weights = room.vectors[1, : len(rows)].copy()
+            price_cases(game, mixture, prices)
+            self.bound = max(self.bound, float(prices[allowed].min()) - SLACK)
+            outside = np.setdiff1d(allowed, rows)
+            cheap = outside[prices[outside] < value - IMPROVEMENT]
+            if not len(cheap) or time.monotonic() > ends or self._out_of_time():
+                break
+            added = cheap[np.argsort(prices[cheap], kind="stable")][:ADDED_AT_ONCE]
+            # Cases without weight make the game larger; as many as have some are kept, in case they come back.
+            kept = rows[np.argsort(-weights, kind="stable")][: 2 * np.count_nonzero(weights > 0) + ADDED_AT_ONCE]
+            rows = np.concatenate([kept[: most - len(added)], added])
+        free = np.array([case not in problem.required_cases for case in rows], dtype=bool)
+        heavy = rows[free][np.argsort(-weights[free], kind="stable")]
+        spare = np.setdiff1d(np.array(problem.selectable_cases), heavy)
+        chosen = np.concatenate([heavy, spare])[: problem.size]
+        return np.concatenate([np.array(problem.required_cases, dtype=np.int64), chosen])

@@ -1,0 +1,214 @@
+"""Local search: its answers against exact ones, its bound against the relaxation, and what it promises."""
+
+import math
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from strategies import problems
+
+import rposst_opt as ro
+from rposst_opt import local_search
+from rposst_opt.experiments.domains import racing_arrows
+from rposst_opt.iterative import select_iteratively
+from rposst_opt.local_search import LocalSearch
+from rposst_opt.losses import FloatArray
+from rposst_opt.solution import Budget, Progress
+
+
+def answers(n_items: int, n_policies: int, seed: int) -> FloatArray:
+    """Right and wrong answers of policies with three skills to items of different difficulty."""
+    rng = np.random.default_rng(seed)
+    skills, loads = rng.normal(size=(n_policies, 3)), rng.gamma(2.0, 0.5, size=(n_items, 3))
+    log_odds = loads @ skills.T - rng.normal(size=(n_items, 1))
+    return (rng.random((n_items, n_policies)) < 1 / (1 + np.exp(-log_odds))).astype(np.float64)
+
+
+def made(kind: str, n: int, p: int, seed: int) -> FloatArray:
+    rng = np.random.default_rng(seed)
+    if kind == "answers":
+        return answers(n, p, seed)
+    if kind == "uniform":
+        return rng.random((n, p))
+    if kind == "low-rank":
+        return rng.random((n, 2)) @ rng.random((2, p)) + 0.05 * rng.normal(size=(n, p))
+    return racing_arrows(n, rng).to_numpy()[:, :p]
+
+
+def some_problems(count: int) -> list[ro.Problem]:
+    rng = np.random.default_rng(0)
+    measures = (ro.CVaR(0.01), ro.CVaR(0.1), ro.KOfN(2, 20), ro.WorstCase())
+    found = []
+    for seed in range(count):
+        kind = ("answers", "uniform", "low-rank", "arrows")[seed % 4]
+        n, p, m = int(rng.integers(15, 36)), int(rng.integers(8, 15)), int(rng.integers(1, 5))
+        results = made(kind, n, p, seed)
+        measure = measures[int(rng.integers(4))]
+        targets = ro.softmax_targets(results)
+        found.append(ro.Problem(results=results, size=m, targets=targets, measure=measure))
+    return found
+
+
+@pytest.mark.slow
+def test_it_equals_the_exact_optimum_in_95_of_100_problems() -> None:
+    asked = some_problems(60)
+    equal = 0
+    for problem in asked:
+        exact, found = ro.solve(problem, "exact"), ro.solve(problem, "local-search", kicks=20)
+        assert exact.status is ro.Status.OPTIMAL
+        assert found.objective >= exact.objective - 1e-9
+        equal += found.objective <= exact.objective + 1e-9
+    assert equal >= 0.95 * len(asked)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_it_is_never_worse_than_iterative_selection_or_anchors(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    kind = ("answers", "uniform", "low-rank", "arrows")[seed % 4]
+    results = made(kind, int(rng.integers(30, 120)), int(rng.integers(8, 30)), seed)
+    problem = ro.Problem(results=results, size=int(rng.integers(2, 9)), targets=ro.softmax_targets(results))
+    found = ro.solve(problem, "local-search", kicks=1)
+    assert found.objective <= select_iteratively(problem, "exact").objective + 1e-9
+    assert found.objective <= ro.solve(problem, "kmeans-anchors").objective + 1e-9
+
+
+@settings(max_examples=60)
+@given(problems())
+def test_its_bound_is_the_relaxations_and_below_every_test(problem: ro.Problem) -> None:
+    found = ro.solve(problem, "local-search", kicks=1)
+    tolerance = 1e-7 * problem.unit + problem.rounding
+    selectable = len(problem.selectable_cases)
+    relaxed = ro.solve(replace(problem, size=selectable), "exact")
+    # All cases that are allowed, with any weights, as one set of cases: the relaxation by another name.
+    assert found.lower_bound <= relaxed.objective + tolerance
+    assert found.lower_bound >= relaxed.lower_bound - tolerance
+    assert found.lower_bound <= ro.solve(problem, "exact").objective + tolerance
+
+
+@pytest.mark.parametrize("most", [256, 40])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_relaxation_of_many_cases_is_that_of_a_linear_program(
+    seed: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Least t with |Σ w_x A[x, j] - b_s| ≤ t in every scenario, over all weights: no column generation here."""
+    monkeypatch.setattr(local_search, "MOST_RELAXED", most)
+    results = made(("answers", "uniform", "low-rank", "arrows")[seed], 150, 12, seed)
+    problem = ro.Problem(results=results, size=3, targets=ro.softmax_targets(results), measure=ro.WorstCase())
+    rows, targets = problem.results[:, problem.scenarios.policies].T, problem.scenarios.targets
+    one = np.ones((len(targets), 1))
+    relaxed = linprog(
+        np.append(np.zeros(150), 1.0),
+        A_ub=np.block([[rows, -one], [-rows, -one]]),
+        b_ub=np.concatenate([targets, -targets]),
+        A_eq=np.append(np.ones(150), 0.0)[None],
+        b_eq=[1.0],
+    )
+    found = ro.solve(problem, "local-search", kicks=1)
+    assert found.lower_bound <= relaxed.fun + 1e-9
+    assert found.lower_bound == pytest.approx(relaxed.fun, abs=1e-7 if most == 256 else 0.02)
+
+
+@settings(max_examples=30)
+@given(problems(), st.integers(0, 99))
+def test_required_and_forbidden_cases_are_heeded(problem: ro.Problem, seed: int) -> None:
+    test = ro.solve(problem, "local-search", kicks=2, seed=seed).test
+    assert test is not None
+    assert problem.why_not(test) is None
+
+
+def test_the_number_of_threads_does_not_change_the_answer() -> None:
+    results = answers(80, 25, 3)
+    problem = ro.Problem(results=results, size=6, targets=ro.softmax_targets(results))
+    found = [ro.solve(problem, "local-search", threads=threads, kicks=3) for threads in (1, 2, 3)]
+    for other in found[1:]:
+        assert other.test is not None
+        assert found[0].test is not None
+        assert other.test.cases == found[0].test.cases
+        assert other.test.weights.tolist() == found[0].test.weights.tolist()
+        assert other.stats.solved == found[0].stats.solved
+
+
+def test_seeds_make_other_kicks() -> None:
+    results = made("uniform", 40, 20, 1)
+    problem = ro.Problem(results=results, size=5)
+    solved = {ro.solve(problem, "local-search", seed=seed, kicks=2).stats.solved for seed in range(4)}
+    assert len(solved) > 1
+
+
+def test_many_cases_are_solved_with_a_proved_gap_in_the_time_given() -> None:
+    results = answers(1000, 40, 0)
+    problem = ro.Problem(results=results, size=12, targets=ro.softmax_targets(results))
+    ro.solve(ro.Problem(results=results[:20], size=2), "local-search", kicks=1)  # compiled by now
+    started = time.perf_counter()
+    found = ro.solve(problem, "local-search", time_limit_seconds=3.0)
+    assert time.perf_counter() - started < 6.0
+    assert found.test is not None
+    assert 0.0 <= found.gap < 0.5 * found.objective
+    assert found.objective < ro.solve(problem, "random").objective / 2
+    assert found.objective <= ro.solve(problem, "kmeans-anchors").objective
+
+
+def test_a_gap_of_zero_is_a_proof() -> None:
+    """Two copies of an average case: the relaxation has it all."""
+    results = np.array([[0.0, 1.0, 0.5], [1.0, 0.0, 0.5], [0.5, 0.5, 0.5]])
+    found = ro.solve(ro.Problem(results=results, size=1), "local-search")
+    assert found.test is not None
+    assert found.test.cases == (2,)
+    assert found.status is ro.Status.OPTIMAL
+    assert found.stats.kicks == 0  # nothing had to be kicked
+
+
+def test_it_stops_within_a_gap_that_is_asked_for() -> None:
+    results = made("uniform", 60, 20, 2)
+    problem = ro.Problem(results=results, size=4)
+    bound = ro.solve(problem, "local-search", kicks=1).lower_bound
+    found = ro.solve(problem, "local-search", gap=1.0)
+    assert found.stats.kicks == 0
+    assert found.lower_bound == pytest.approx(bound)
+
+
+def test_progress_tells_objective_and_bound() -> None:
+    results = made("uniform", 40, 20, 2)
+    told: list[Progress] = []
+    found = ro.solve(ro.Problem(results=results, size=4), "local-search", kicks=3, progress=told.append)
+    assert told
+    assert told[-1].objective == pytest.approx(found.objective)
+    assert told[-1].lower_bound == pytest.approx(found.lower_bound)
+    assert all(progress.lower_bound <= progress.objective for progress in told)
+
+
+def test_without_time_there_is_a_test_all_the_same() -> None:
+    results = answers(400, 30, 0)
+    problem = ro.Problem(results=results, size=10)
+    candidate = LocalSearch().solve(problem, Budget(time_limit_seconds=1e-9))
+    assert candidate.test is not None
+    assert math.isfinite(candidate.lower_bound)
+    assert candidate.limit is not None
+
+
+@pytest.mark.parametrize("backend", ["local-search", "exact"])
+def test_losses_below_zero_are_bounded_by_what_they_can_be(backend: str) -> None:
+    class BelowZero(ro.Loss):
+        """|e| - 0.25"""
+
+        @property
+        def pieces(self) -> ro.PiecewiseQuadratic:
+            return ro.PiecewiseQuadratic(knots=[0.0], coefficients=[[-0.25, -1.0, 0.0], [-0.25, 1.0, 0.0]])
+
+    results = [[0.0, 0.3], [0.3, 0.0], [0.15, 0.15]]
+    found = ro.solve(ro.Problem(results=results, size=1, loss=BelowZero()), backend)
+    assert found.test is not None
+    assert found.test.cases == (2,)
+    assert found.objective == pytest.approx(-0.25)
+    assert found.status is ro.Status.OPTIMAL
+
+
+@pytest.mark.parametrize("option", ["kicks", "breadth", "threads"])
+def test_counts_below_one_are_refused(option: str) -> None:
+    with pytest.raises(ro.ProblemError, match=f"`{option}`"):
+        LocalSearch(**{option: 0})
