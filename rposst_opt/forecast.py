@@ -70,8 +70,9 @@ def features(problem: Problem, gap: float = 0.0) -> dict[str, float]:
 
 def effective_rank(results: FloatArray) -> float:
     """How many directions the test cases vary in: (Σ s²)² / Σ s⁴, with s the singular values about the mean case."""
-    centred = results - results.mean(axis=0)
-    centred /= float(np.abs(centred).max()) or 1.0  # squares of squares would leave float64
+    scaled = results / (float(np.abs(results).max()) or 1.0)  # sums, and squares of squares, might leave float64
+    centred = scaled - scaled.mean(axis=0)
+    centred /= float(np.abs(centred).max()) or 1.0
     smaller = centred @ centred.T if len(centred) < centred.shape[1] else centred.T @ centred
     total = float(np.trace(smaller))
     return max(1.0, total**2 / float((smaller**2).sum())) if total > 0 else 1.0
