@@ -4,6 +4,7 @@ The strategies are those that the library calls ordinary and quick: they neither
 Its teams of strategies are left out, because a match of theirs takes many times as long.
 """
 
+import warnings
 import zlib
 from collections.abc import Sequence
 from itertools import combinations_with_replacement
@@ -99,8 +100,14 @@ def match_seed(player: str, opponent: str, repetition: int, seed: int) -> int:
 
 def _axelrod() -> Any:
     try:
-        import axelrod
-    except ImportError:
+        with warnings.catch_warnings():
+            # Its sources have escape sequences that Python warns of when it compiles them for the first time.
+            warnings.simplefilter("ignore", SyntaxWarning)
+            warnings.simplefilter("ignore", DeprecationWarning)
+            import axelrod
+    except ModuleNotFoundError as error:
+        if error.name != "axelrod":
+            raise  # it is there, and lacks something itself
         raise BackendUnavailable(
             "the iterated prisoner's dilemma needs the Axelrod library: pip install 'rposst-opt[axelrod]'"
         ) from None

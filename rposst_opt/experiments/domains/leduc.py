@@ -219,6 +219,8 @@ def _check(n_checkpoints: int, iterations: int, matches: int | None, rng: np.ran
 def _openspiel() -> Any:
     try:
         import pyspiel
-    except ImportError:
+    except ModuleNotFoundError as error:
+        if error.name != "pyspiel":
+            raise  # it is there, and lacks something itself
         raise BackendUnavailable("Leduc poker needs OpenSpiel: pip install 'rposst-opt[openspiel]'") from None
     return pyspiel
