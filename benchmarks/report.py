@@ -134,7 +134,7 @@ def report(measured: pd.DataFrame) -> str:
         f"{measured.groupby(KEYS).ngroups} problems; `seconds` is the shifted geometric mean (shift {SHIFT:g} s) over",
         f"all problems that a backend handles, with the time limit ({FIT_SECONDS:g} s, or {CHECK_SECONDS:g} s on the",
         "problems for checking) where it proved nothing. Problems much larger than one on which it was cut short were",
-        "not run, and count as not solved.\n",
+        "not run, and count as not solved. Heuristics prove nothing, so their `seconds` are the limit.\n",
         as_markdown(summary(measured)),
         "![Profiles, scaling and winners](grid.png)\n",
         f"**What `auto` chooses.** On {len(choices)} problems that its table was not fitted to, and that somebody",

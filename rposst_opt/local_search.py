@@ -132,7 +132,6 @@ class _Climber:
         self.prices = np.empty(problem.n_cases)
         self.rng = np.random.default_rng(seed)
         self.settled = 0
-        self.found: _Found
 
     def settle(self, rows: IntArray) -> _Found:
         """The best weights of these cases; the mixture and the prices are theirs afterwards."""
