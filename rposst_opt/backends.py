@@ -101,6 +101,7 @@ BACKENDS: dict[str, Entry] = {
 }
 
 AUTO = "auto"
+TOO_SHORT_TO_TELL = 0.05  # seconds: among backends predicted to be this fast, the first in the table is taken
 ANYTIME = "local-search"  # what `auto` stands for when there is no time for a proof
 
 
@@ -127,7 +128,7 @@ def choose_backend(
     """
     options = tuple(options)
     predicted = predict(problem, BACKENDS, gap)
-    soonest_first = sorted(predicted, key=lambda name: predicted[name])
+    soonest_first = sorted(predicted, key=lambda name: max(predicted[name], TOO_SHORT_TO_TELL))
     known: set[str] = set()
     # One by one: a backend's module is imported when it is looked at.
     for name in dict.fromkeys([*soonest_first, *BACKENDS]):

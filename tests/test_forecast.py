@@ -193,6 +193,13 @@ class TestChoice:
         assert choice.reason.startswith("predicted to prove a gap of 0.1 soonest")
         assert ro.solve(PROBLEM, gap=0.1).backend == "scipy-milp"
 
+    def test_times_too_short_to_tell_apart_leave_the_order_of_the_table(self, own_table: Path) -> None:
+        write(own_table, {"pulp-scip": 0.0002, "exact": 0.004})
+        assert choose_backend(PROBLEM).backend == "exact"
+
+    def test_the_smallest_problems_are_left_to_the_exact_solver(self) -> None:
+        assert choose_backend(ro.Problem(results=[[0.0, 1.0], [1.0, 0.0]], size=1)).backend == "exact"
+
     def test_a_named_backend_has_no_choice(self) -> None:
         assert ro.solve(PROBLEM, "exact").choice is None
 
