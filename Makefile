@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := solvers,kmeans,axelrod,cluster,openspiel
 
-.PHONY: demo test lint typecheck pytest test-lowest bench bench-quick bench-methods bench-kernels bench-many bench-exact clean help
+.PHONY: demo test lint typecheck pytest test-lowest pictures bench bench-quick bench-methods bench-kernels bench-many bench-exact clean help
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -51,8 +51,12 @@ test-lowest:  ## run the tests with the lowest versions of all dependencies
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip uv
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[$(EXTRAS)]'
-	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis pytest pytest-benchmark
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis pytest pytest-benchmark selenium
 	.venv-lowest/bin/pytest
+
+pictures: $(VENV)/installed  ## draw the tutorial's pictures anew, and the README's picture of a report
+	$(BIN)/python docs/make_pictures.py
+	PYTHONPATH=tests $(BIN)/python docs/make_screenshot.py
 
 $(VENV)/installed: pyproject.toml Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from benchmarks.grid import CHECK_SECONDS, FIT_SECONDS
 from rposst_opt.backends import choose_backend
 from rposst_opt.calibration import Instance
-from rposst_opt.experiments.figures import GREY
 from rposst_opt.forecast import TABLE, VARIABLE
+from rposst_opt.plots import GREY
 
 HERE = Path(__file__).parent
 START, END = "<!-- measured: grid -->\n", "<!-- end of grid -->\n"

@@ -1,4 +1,4 @@
-"""The command line: ``rposst demo | solve | score | verify | agree | export | backends | calibrate | ...``.
+"""The command line: ``rposst demo | solve | report | score | verify | agree | export | backends | calibrate | ...``.
 
 Results go to standard output, progress and messages to standard error. Exit codes: 0 done, 1 no test, 2 bad input.
 
@@ -8,15 +8,16 @@ and version answer at once; their names in annotations are for type checkers alo
 
 import io
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import typer
 
@@ -260,7 +261,7 @@ def solve(
         if path is not None:
             check_can_write(path)
             _spare_inputs(path, options)
-    problem, scale = _read_problem(options)
+    problem, scale, _ = _read_problem(options)
     asked = {
         "rounds": rounds,
         "seed": seed,
@@ -307,7 +308,7 @@ def verify(
     from rposst_opt.io import as_json as to_json
     from rposst_opt.io import read_certificate
 
-    problem, _ = _read_problem(options)
+    problem = _read_problem(options).problem
     proof = read_certificate(certificate, problem)
     outcome = verify_certificate(problem, proof, samples=samples, seed=seed)
     if as_json:
@@ -357,7 +358,7 @@ def agree(
     if csv is not None:
         check_can_write(csv)
         _spare_inputs(csv, options)
-    problem, _ = _read_problem(options)
+    problem = _read_problem(options).problem
     names = None if backends is None else [name.strip() for name in backends.split(",")]
     with _spinner() as say:
         report = run_all(problem, names, time_limit_seconds=time_limit, by_tuple=by_tuple, progress=say)
@@ -374,6 +375,108 @@ def agree(
 
 @app.command()
 @takes_problem()
+def report(
+    options: ProblemOptions,
+    out: Annotated[Path, typer.Option(metavar="REPORT.html", help="The page to write.")],
+    backend: Annotated[str, typer.Option(help="Which solver; `rposst backends` lists them.")] = "auto",
+    time_limit: Annotated[
+        float, typer.Option(metavar="SECONDS", help="For the test, and for the best test of each other size.")
+    ] = 60.0,
+    backends: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B", help="Ask only these backends to agree; all that are predicted to be in time if not given."
+        ),
+    ] = None,
+    agree_time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="For each of them.")] = 10.0,
+    ask_others: Annotated[bool, typer.Option("--agree/--no-agree", help="Whether others are asked at all.")] = True,
+    largest_size: Annotated[
+        int | None,
+        typer.Option(min=1, help="Up to how many cases the best error is shown; two more than --size unless given."),
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="The page's heading; the file's name unless given.")] = None,
+) -> None:
+    """Write a page for a browser: the test, its errors, its proof, who agrees, and the k-of-N explorer."""
+    from rposst_opt.io import check_can_write, write_atomically
+    from rposst_opt.pages.report import gather, report_page
+    from rposst_opt.words import agreement_words
+
+    check_can_write(out)
+    _spare_inputs(out, options)
+    if backends is not None and not ask_others:
+        raise ProblemError("--backends and --no-agree exclude each other: give one of them.")
+    stated = _read_problem(options)
+    names = None if backends is None else [name.strip() for name in backends.split(",")]
+    with _spinner() as say:
+        found = gather(
+            stated.problem,
+            scale=stated.scale,
+            target_names=stated.target_names,
+            backend=backend,
+            time_limit_seconds=time_limit,
+            backends=names if ask_others else [],
+            agree_seconds=agree_time_limit,
+            largest_size=largest_size,
+            tell=say,
+        )
+    if found is None:
+        console().print("No test was found before the time limit.")
+        raise typer.Exit(1)
+    heading = title or f"A small test for {options.results.stem}"
+    write_atomically(out, report_page(found, title=heading, command=_own_command()))
+    _show_solution(console(), found.problem, found.solution, found.scale)
+    console(stderr=True).print(plain(f"{out}: open it in a browser; it needs no network."), soft_wrap=True)
+    if found.agreement is not None and not found.agreement.agreed:
+        console().print(plain(agreement_words(found.agreement)))
+        raise typer.Exit(1)
+
+
+@app.command()
+@takes_problem(optional=True)
+def explore(
+    options: ProblemOptions | None,
+    out: Annotated[Path, typer.Option(metavar="EXPLORE.html", help="The page to write.")],
+) -> None:
+    """Write a page for a browser with sliders for k, N and eta, and a game; on a small race if no results are given."""
+    from rposst_opt.backends import solve as solve_problem
+    from rposst_opt.io import check_can_write, write_atomically
+    from rposst_opt.pages.explorer import explorer_page
+
+    check_can_write(out)
+    if options is not None:
+        _spare_inputs(out, options)
+    problem, _, target_names = _small_race() if options is None else _read_problem(options)
+    solution = solve_problem(problem)
+    assert solution.test is not None  # there was no limit
+    page = explorer_page(
+        problem, solution.test, target_names, title="The k-of-N objective, by hand", command=_own_command()
+    )
+    write_atomically(out, page)
+    console(stderr=True).print(plain(f"{out}: open it in a browser; it needs no network."), soft_wrap=True)
+
+
+def _small_race() -> "Stated":
+    """A problem that is small enough to look at: 20 followers, 12 leaders, 4 targets."""
+    import numpy as np
+
+    from rposst_opt.experiments.domains import racing_arrows
+    from rposst_opt.measures import KOfN
+    from rposst_opt.problem import Problem
+    from rposst_opt.results import Scale, softmax_targets
+
+    table = racing_arrows(20, np.random.default_rng(2023)).iloc[:, :12]
+    betas = (0, 1, 2, 4)
+    problem = Problem(results=table, size=3, measure=KOfN(1, 10), targets=softmax_targets(table, betas))
+    return Stated(problem, Scale(0.0, 1.0), [f"beta {beta}" for beta in betas])
+
+
+def _own_command() -> str:
+    """The command line as it was given, for the page that it makes."""
+    return shlex.join(["rposst", *sys.argv[1:]])
+
+
+@app.command()
+@takes_problem()
 def export(
     options: ProblemOptions,
     out: Annotated[Path, typer.Option(metavar="MODEL.mps", help="The file to write: .mps, or .lp for people.")],
@@ -386,7 +489,7 @@ def export(
     _spare_inputs(out, options)
     if out.suffix not in (".mps", ".lp"):
         raise ProblemError(f"{out}: the file must end in .mps or .lp.")
-    problem, _ = _read_problem(options)
+    problem = _read_problem(options).problem
     entry = entry_of("pulp-highs")
     reason = entry.capabilities.why_not(problem)
     if reason is not None:
@@ -413,14 +516,15 @@ def score(
 
     from rposst_opt.io import as_json as to_json
     from rposst_opt.io import read_results, read_test
+    from rposst_opt.ranking import ranks
 
     efficient_test = read_test(test)
     table = read_results(results, only_cases=efficient_test.case_names)
     scores = efficient_test.score(table)
-    ranked = sorted(zip(table.columns, scores.tolist(), strict=True), key=lambda pair: -pair[1])
+    placed = zip(ranks(scores).tolist(), table.columns, scores.tolist(), strict=True)
     rows = [
-        {"rank": 1 + sum(other > value for _, other in ranked), "policy": policy, "score": value}
-        for policy, value in ranked
+        {"rank": rank, "policy": policy, "score": value}
+        for rank, policy, value in sorted(placed, key=lambda place: -place[2])
     ]
     if as_json:
         print(to_json({"format": "rposst-scores/1", "scores": rows}))
@@ -442,7 +546,7 @@ def backends(options: ProblemOptions | None, time_limit: TimeLimit = None, as_js
     from rposst_opt.forecast import in_words
     from rposst_opt.io import as_json as to_json
 
-    problem = None if options is None else _read_problem(options)[0]
+    problem = None if options is None else _read_problem(options).problem
     rows: list[dict[str, Any]] = []
     for name, entry in BACKENDS.items():
         capabilities = entry.capabilities
@@ -541,8 +645,16 @@ def _measure(options: ProblemOptions) -> "Measure":
     return CVaR(0.01 if options.tail_fraction is None else options.tail_fraction)
 
 
-def _read_problem(options: ProblemOptions) -> "tuple[Problem, Scale]":
-    """The problem that files and options state, and the units of the results file."""
+class Stated(NamedTuple):
+    """The problem that files and options state, the units of the results file, and how its targets are called."""
+
+    problem: "Problem"
+    scale: "Scale"
+    target_names: list[str]
+
+
+def _read_problem(options: ProblemOptions) -> Stated:
+    """Read the files."""
     from rposst_opt.io import read_probabilities, read_results, read_targets
     from rposst_opt.losses import loss_from_label
     from rposst_opt.problem import Problem
@@ -575,7 +687,9 @@ def _read_problem(options: ProblemOptions) -> "tuple[Problem, Scale]":
         case_names=list(table.index),
         policy_names=list(table.columns),
     )
-    return problem, scale
+    if sharpness is not None:
+        target_names = [f"beta {name}" for name in target_names]
+    return Stated(problem, scale, target_names)
 
 
 def _spare_inputs(out: Path, options: ProblemOptions) -> None:
@@ -641,6 +755,8 @@ def _show_solution(out: "Console", problem: "Problem", solution: "Solution", sca
     """The chosen test and what is known about it, for people."""
     from rich.table import Table
 
+    from rposst_opt.words import facts as describe
+
     if solution.test is None:
         out.print(f"No test was found before {solution.limit or 'the run ended'}.", markup=False)
         return
@@ -654,7 +770,7 @@ def _show_solution(out: "Console", problem: "Problem", solution: "Solution", sca
     facts = Table(show_header=False, box=None, pad_edge=False)
     facts.add_column()
     facts.add_column()
-    for label, value in _facts(problem, solution, scale):
+    for label, value in describe(problem, solution, scale):
         facts.add_row(plain(label), plain(value))
     out.print(facts)
     if solution.ranking:
@@ -677,61 +793,11 @@ def _show_ranking(out: "Console", solution: "Solution") -> None:
     out.print(shown)
 
 
-def _facts(problem: "Problem", solution: "Solution", scale: "Scale") -> list[tuple[str, str]]:
-    from rposst_opt.backends import ANYTIME
-    from rposst_opt.losses import AbsoluteError
-    from rposst_opt.measures import Mean, WorstCase
-    from rposst_opt.solution import Status
-
-    assert solution.test is not None
-    errors = replace(problem, loss=AbsoluteError())
-    robust = scale.in_file_units(errors.objective(solution.test))
-    mean = scale.in_file_units(replace(errors, measure=Mean()).objective(solution.test))
-    worst = scale.in_file_units(replace(errors, measure=WorstCase()).objective(solution.test))
-    status = "feasible: a better test may exist, within the gap"
-    lower_bound, gap = f"{solution.lower_bound:.6g}", f"{solution.gap:.3g}"
-    if solution.status is Status.OPTIMAL:
-        status = "optimal (proved)"
-    elif solution.lower_bound == -float("inf"):
-        status, lower_bound, gap = "feasible: nothing is proved about better tests", "none", "unknown"
-    work = f", {solution.stats.tuples:,} sets of cases" if solution.stats.tuples else ""
-    work += f", {solution.stats.solved:,} one by one" if solution.stats.solved else ""
-    facts = [
-        ("objective", f"{solution.objective:.6g}   ({_measure_words(problem.measure)}, {problem.loss.label} loss)"),
-        ("lower bound", lower_bound),
-        ("gap", gap),
-        ("status", status),
-        (
-            "score error",
-            f"{robust:.6g} by that measure, {mean:.6g} on average, {worst:.6g} at worst, in the file's units",
-        ),
-        ("backend", f"{solution.backend}, {solution.seconds:.2f} s{work}"),
-    ]
-    if solution.choice is not None and solution.choice.backend == ANYTIME:
-        facts.append(("chosen because", solution.choice.reason))
-    if solution.limit is not None:
-        share = f", after {solution.stats.tuples / problem.n_tuples:.3%} of the sets of cases"
-        facts.append(("ended by", f"{solution.limit.value}{share if solution.stats.tuples else ''}"))
-    return facts
-
-
-def _measure_words(measure: "Measure") -> str:
-    from rposst_opt.measures import CVaR, KOfN, Mean, WorstCase
-
-    if isinstance(measure, CVaR):
-        return f"mean of the worst {measure.tail_fraction:.4g} of scenarios"
-    if isinstance(measure, KOfN):
-        return f"mean of the {measure.k} worst of {measure.n} scenarios drawn"
-    if isinstance(measure, Mean):
-        return "mean of all scenarios"
-    if isinstance(measure, WorstCase):
-        return "worst scenario"
-    return measure.name
-
-
 def _show_agreement(out: "Console", report: "Agreement") -> None:
     """Who says what, for people."""
     from rich.table import Table
+
+    from rposst_opt.words import agreement_words
 
     shown = Table(title=f"{report.problem.size} of {report.problem.n_cases} test cases, by every backend")
     shown.add_column("backend", no_wrap=True)
@@ -752,13 +818,7 @@ def _show_agreement(out: "Console", report: "Agreement") -> None:
         for finding in alone.dissenters:
             names = ", ".join(repr(report.problem.case_names[case]) for case in cases)
             out.print(plain(f"on the cases {names}, {finding.backend} {finding.verdict.value}: {finding.reason}"))
-    answered = sum(finding.solution is not None for finding in report.findings)
-    tuples = f", and on each of {len(report.by_tuple):,} sets of cases" if report.by_tuple else ""
-    if report.agreed:
-        out.print(f"{answered} backends answered, and agree{tuples}.")
-    else:
-        who = ", ".join(sorted({finding.backend for finding in report.dissenters})) or "nobody answered"
-        out.print(plain(f"No agreement: {who}."))
+    out.print(plain(agreement_words(report)))
 
 
 @contextmanager

@@ -177,7 +177,7 @@ class _Proof:
         self.closed: dict[tuple[int, ...], float] = {}  # tuples that were found, and so have no cut of their own
         self.unresolved = math.inf
         self.is_complete, self.share_done = False, 0.0
-        self.told = time.monotonic()
+        self.told, self.told_value = time.monotonic(), math.inf
 
     def warm_up(self) -> None:
         """Have the kernels compiled, or loaded, by settling the first tuple there is."""
@@ -279,6 +279,7 @@ class _Proof:
         self.searchers.found.clear()
         if self.wants_ranking:
             self._drop_beaten()
+        self._tell(None)
 
     def _drop_beaten(self) -> None:
         """Forget tests that are not among the best any more, and settle ties early where there are too many."""
@@ -333,10 +334,11 @@ class _Proof:
         )
 
     def _tell(self, front: Front | None) -> None:
-        """Tell how far the run is, now and then."""
-        if time.monotonic() - self.told < TELL_SECONDS:
+        """Tell how far the run is: of every better test, and otherwise now and then."""
+        is_news = self.best.value < self.told_value
+        if not is_news and time.monotonic() - self.told < TELL_SECONDS:
             return
-        self.told = time.monotonic()
+        self.told, self.told_value = time.monotonic(), self.best.value
         if front is not None:
             self.share_done = front.share_done()
         total, unit = self.problem.n_tuples, self.problem.unit

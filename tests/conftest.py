@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browsers import browser as browser
 from commands import Outcome, Run
 from hypothesis import HealthCheck, settings
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import rposst_opt as ro
 from rposst_opt.cli import _handles_words
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```\n+```text\n(.*?)```", README, flags=re.DOTALL)
 
 
@@ -47,3 +48,9 @@ def test_every_measure_and_loss_is_in_the_readme() -> None:
     for kind in (*ro.Measure.__subclasses__(), *ro.Loss.__subclasses__()):
         if kind.__module__.startswith("rposst_opt"):
             assert f"`{kind.__name__}(" in README
+
+
+def test_links_lead_somewhere() -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", README)
+    assert "docs/report.png" in links and "docs/k_of_n.md" in links
+    assert [link for link in links if not (ROOT / link).is_file()] == []

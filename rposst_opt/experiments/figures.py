@@ -18,33 +18,22 @@ from matplotlib.lines import Line2D
 
 from rposst_opt.experiments.methods import METHODS, REFERENCE
 from rposst_opt.io import write_with
+from rposst_opt.plots import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY_BLUE, STYLE, VERMILION
 
-GREY = "#8a8a8a"
 LOOKS: dict[str, dict[str, Any]] = {
-    REFERENCE: {"color": "#0072B2", "linewidth": 2.4},
-    "exact": {"color": "#000000", "linewidth": 1.1, "linestyle": (0, (2, 2))},
-    "minimax-uniform": {"color": "#D55E00", "linewidth": 1.5},
-    "iterative-minimax": {"color": "#009E73", "linewidth": 1.5, "linestyle": (0, (6, 2))},
-    "minimax-tnp-uniform": {"color": "#CC79A7", "linewidth": 1.5, "linestyle": (0, (4, 1, 1, 1))},
-    "minimax-ttd-uniform": {"color": "#E69F00", "linewidth": 1.5, "linestyle": (0, (1, 1))},
-    "miniaverage-uniform": {"color": "#56B4E9", "linewidth": 1.5, "linestyle": (0, (8, 2, 1, 2))},
+    REFERENCE: {"color": BLUE, "linewidth": 2.4},
+    "exact": {"color": BLACK, "linewidth": 1.1, "linestyle": (0, (2, 2))},
+    "minimax-uniform": {"color": VERMILION, "linewidth": 1.5},
+    "iterative-minimax": {"color": GREEN, "linewidth": 1.5, "linestyle": (0, (6, 2))},
+    "minimax-tnp-uniform": {"color": PURPLE, "linewidth": 1.5, "linestyle": (0, (4, 1, 1, 1))},
+    "minimax-ttd-uniform": {"color": ORANGE, "linewidth": 1.5, "linestyle": (0, (1, 1))},
+    "miniaverage-uniform": {"color": SKY_BLUE, "linewidth": 1.5, "linestyle": (0, (8, 2, 1, 2))},
 }
 BACKGROUND = {
     "sampled-regret-matching": (0, (1, 1)),
     "simultaneous": (0, (5, 2)),
     "kmeans-anchors": (0, (3, 1, 1, 1)),
     "random": (0, (1, 3)),
-}
-STYLE: dict[Any, Any] = {
-    "font.size": 8,
-    "axes.titlesize": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#e6e6e6",
-    "grid.linewidth": 0.6,
-    "svg.hashsalt": "rposst-opt",  # the same names inside the file whenever it is drawn
-    "svg.fonttype": "none",
 }
 ERROR_LABEL = "score error, share of the\nrange of tuning results"
 LABEL_GAP = 0.062  # of a panel's height, between the names of two lines

@@ -1,0 +1,37 @@
+"""Take the README's picture of a report: ``PYTHONPATH=tests python docs/make_screenshot.py``.
+
+It needs the browser that the tests use. The report is that of the README's own example.
+"""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from browsers import open_browser
+
+import rposst_opt as ro
+from rposst_opt.experiments.domains import racing_arrows
+from rposst_opt.pages.report import gather, report_page
+
+PICTURE = Path(__file__).with_name("report.png")
+WIDTH, HEIGHT = 1400, 1790
+
+
+def main() -> None:
+    """Write the report, open it, and take the picture."""
+    betas = (0, 1, 2, 4)
+    tuning = racing_arrows(50, np.random.default_rng(7)).drop(columns=[f"leader-{j:03}" for j in range(0, 50, 5)])
+    problem = ro.Problem(results=tuning, size=3, measure=ro.CVaR(0.01), targets=ro.softmax_targets(tuning, betas))
+    report = gather(problem, scale=ro.Scale(0.0, 1.0), target_names=[f"beta {beta}" for beta in betas])
+    assert report is not None
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "report.html"
+        command = "rposst report arrows.csv --size 3 --betas 0,1,2,4 --no-rescale --out report.html"
+        page.write_text(report_page(report, title="A small test for Racing Arrows", command=command), "utf-8")
+        with open_browser(Path(folder) / "profile") as browser:
+            browser.open(page, width=WIDTH, height=HEIGHT)
+            browser.screenshot(PICTURE)
+
+
+if __name__ == "__main__":
+    main()

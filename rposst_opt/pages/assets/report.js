@@ -1,0 +1,353 @@
+"use strict";
+
+// The report's own charts; its data are the package's numbers, and nothing is computed here but ranks' differences.
+const Report = (() => {
+  const { colour, plain, tick, number } = Charts;
+  const byId = (id) => document.getElementById(id);
+  const COLOURS = "Cividis"; // told apart by all eyes, and in grey
+  const FEW = 40; // as many names fit on an axis
+  let data;
+
+  // The result matrix, and above it the chosen cases alone.
+
+  function matrixChart() {
+    const { policies, cases, results, range, chosen, weights } = data.matrix;
+    const narrow = Charts.narrow("chart-matrix");
+    const columns = policies.map((_, place) => place);
+    const hover = (rows) => rows.map((x) => policies.map((policy) => `${plain(cases[x])}<br>${plain(policy)}`));
+    const heat = (rows, settings) => ({
+      type: "heatmap",
+      x: columns,
+      y: rows.map((_, place) => place),
+      z: rows.map((x) => results[x]),
+      text: hover(rows),
+      coloraxis: "coloraxis",
+      hovertemplate: "%{text}<br>result %{z:.6g}<extra></extra>",
+      ...settings,
+    });
+    const all = cases.map((_, place) => place);
+    const labels = (names) => names.map((name) => tick(name, narrow ? 10 : 22));
+    const marked = {
+      type: "scatter",
+      mode: "markers",
+      x: chosen.map(() => policies.length - 0.5),
+      y: chosen,
+      text: chosen.map((x, place) => `${plain(cases[x])}<br>chosen, weight ${number(weights[place], 4)}`),
+      marker: { symbol: "arrow-left", size: 12, color: colour("orange") },
+      cliponaxis: false,
+      showlegend: false,
+      hovertemplate: "%{text}<extra></extra>",
+    };
+    const outlines = chosen.map((x) => ({
+      type: "rect",
+      x0: -0.5,
+      x1: policies.length - 0.5,
+      y0: x - 0.5,
+      y1: x + 0.5,
+      line: { color: colour("orange"), width: 1.5 },
+    }));
+    const split = 0.78;
+    return {
+      traces: [heat(all, {}), heat(chosen, { yaxis: "y2", xaxis: "x2" }), marked],
+      layout: {
+        height: Math.min(900, Math.max(420, 150 + 14 * cases.length)),
+        shapes: outlines,
+        coloraxis: {
+          colorscale: COLOURS,
+          cmin: range[0],
+          cmax: range[1],
+          colorbar: { thickness: 10, outlinewidth: 0, title: { text: "result" }, len: 0.9 },
+        },
+        xaxis: {
+          title: { text: "policies, best mean result first" },
+          tickvals: policies.length <= FEW && !narrow ? columns : [],
+          ticktext: policies.length <= FEW && !narrow ? labels(policies) : [],
+          tickangle: -60,
+          showgrid: false,
+          zeroline: false,
+          range: [-0.5, policies.length - 0.5],
+        },
+        xaxis2: { matches: "x", anchor: "y2", showticklabels: false, ticks: "", showgrid: false, zeroline: false },
+        yaxis: {
+          title: { text: "test cases" },
+          domain: [0, split - 0.04],
+          tickvals: cases.length <= FEW ? all : [],
+          ticktext: cases.length <= FEW ? labels(cases) : [],
+          range: [cases.length - 0.5, -0.5],
+          showgrid: false,
+          zeroline: false,
+        },
+        yaxis2: {
+          domain: [split, 1],
+          anchor: "x2",
+          tickvals: chosen.map((_, place) => place),
+          ticktext: labels(chosen.map((x) => cases[x])),
+          range: [chosen.length - 0.5, -0.5],
+          showgrid: false,
+          zeroline: false,
+        },
+      },
+    };
+  }
+
+  // Scores and ranks, for one target at a time.
+
+  const target = () => Number(byId("target").value);
+
+  function scoresChart() {
+    const { policies, small, smallRanks, full } = data.scores;
+    const { score, ranks } = full[target()];
+    const ends = [Math.min(...score, ...small), Math.max(...score, ...small)];
+    return {
+      traces: [
+        {
+          x: ends,
+          y: ends,
+          mode: "lines",
+          name: "no error",
+          line: { color: colour("faint"), dash: "dot" },
+          hoverinfo: "skip",
+        },
+        {
+          x: score,
+          y: small,
+          text: policies.map(
+            (policy, j) => `${plain(policy)}<br>full test: rank ${ranks[j]}, small test: rank ${smallRanks[j]}`,
+          ),
+          mode: "markers",
+          name: "policy",
+          marker: { color: colour("blue"), size: 8, opacity: 0.75, line: { width: 1, color: colour("card") } },
+          hovertemplate: "%{text}<br>full score %{x:.6g}, small test %{y:.6g}<extra></extra>",
+        },
+      ],
+      layout: {
+        showlegend: false,
+        xaxis: { title: { text: `full test's score (${tick(data.targets[target()], 24)})` } },
+        yaxis: { title: { text: "small test's score" } },
+      },
+    };
+  }
+
+  function cell(row, text, kind = "") {
+    const made = document.createElement("td");
+    made.textContent = text;
+    made.className = kind;
+    row.append(made);
+  }
+
+  const shift = (by) => (by === 0 ? "=" : by > 0 ? `▲ ${by}` : `▼ ${-by}`);
+
+  function showRanking() {
+    const { policies, small, smallRanks, full } = data.scores;
+    const { score, ranks, words } = full[target()];
+    byId("ranking-words").textContent = words;
+    const order = policies.map((_, j) => j).sort((i, j) => ranks[i] - ranks[j] || smallRanks[i] - smallRanks[j]);
+    byId("ranking").replaceChildren(
+      ...order.map((j) => {
+        const row = document.createElement("tr");
+        cell(row, policies[j], "name");
+        cell(row, number(score[j], 5), "number");
+        cell(row, ranks[j], "number");
+        cell(row, number(small[j], 5), "number");
+        cell(row, smallRanks[j], "number");
+        const up = ranks[j] - smallRanks[j];
+        cell(row, shift(up), up === 0 ? "number" : up > 0 ? "number up" : "number down");
+        return row;
+      }),
+    );
+  }
+
+  // Losses, worst first, over the share of scenarios, and how much each counts.
+
+  function lossesChart() {
+    const { names, loss, probability, weight, tail, objective, seen } = data.losses;
+    const middle = tail.map((end, place) => end - probability[place] / 2);
+    const density = weight.map((value, place) => value / probability[place]);
+    return {
+      traces: [
+        {
+          type: "bar",
+          x: middle,
+          y: loss,
+          width: probability,
+          text: names.map(
+            (name, place) =>
+              `${plain(name)}<br>loss ${number(loss[place])}<br>weight ${number(weight[place], 4)}, ` +
+              `${number(density[place], 3)} times its probability`,
+          ),
+          textposition: "none",
+          name: "loss",
+          marker: { color: colour("blue"), line: { width: 0 } },
+          opacity: 0.6,
+          hovertemplate: "%{text}<extra></extra>",
+        },
+        {
+          x: [0, 1],
+          y: [objective, objective],
+          name: `objective ${number(objective)}`,
+          mode: "lines",
+          line: { color: colour("ink"), width: 1.5, dash: "dash" },
+          hoverinfo: "skip", // it would answer for the bars near its ends
+        },
+        {
+          x: [0, ...tail],
+          y: [density[0], ...density],
+          yaxis: "y2",
+          name: "how many times a scenario counts",
+          mode: "lines",
+          line: { shape: "vh", color: colour("orange"), width: 2 },
+          fill: "tozeroy",
+          fillcolor: colour("shade"),
+          hoverinfo: "skip",
+        },
+      ],
+      layout: {
+        bargap: 0,
+        xaxis: {
+          title: { text: "share of scenarios, worst first" },
+          range: [0, byId("losses-all").checked ? 1 : seen],
+        },
+        yaxis: { title: { text: "loss" }, rangemode: "tozero" },
+        yaxis2: {
+          title: { text: "counts so many times" },
+          overlaying: "y",
+          side: "right",
+          tickmode: "auto",
+          nticks: 6,
+          rangemode: "tozero",
+          showgrid: false,
+        },
+        margin: { l: 56, r: 56, t: 30, b: 44 },
+      },
+    };
+  }
+
+  // The run: what was found and what was proved.
+
+  const band = (x, y, name, look) => ({
+    x,
+    y,
+    name,
+    mode: "lines+markers",
+    line: { width: 2, ...look },
+    marker: { size: 5 },
+    hovertemplate: `%{x:.6g}: %{y:.6g}<extra>${name}</extra>`,
+  });
+
+  function runChart() {
+    const { milliseconds, objective, bound } = data.run;
+    return {
+      traces: [
+        band(milliseconds, bound, "proved bound", { color: colour("green"), shape: "hv" }),
+        band(milliseconds, objective, "best test so far", { color: colour("blue"), shape: "hv" }),
+      ],
+      layout: {
+        xaxis: { title: { text: "milliseconds" }, rangemode: "tozero" },
+        yaxis: { title: { text: "objective" } },
+      },
+    };
+  }
+
+  function roundsChart() {
+    const { round, best, bound, objective } = data.rounds;
+    const line = (y, name, look, extra = {}) => ({ ...band(round, y, name, look), mode: "lines", ...extra });
+    const floor = bound[Math.min(bound.length - 1, 9)];
+    const spread = Math.max(best[0] - bound[bound.length - 1], 1e-12);
+    return {
+      traces: [
+        line(objective, "this round", { color: colour("faint"), width: 1 }),
+        line(bound, "proved bound", { color: colour("green") }),
+        line(best, "best round", { color: colour("blue") }, { fill: "tonexty", fillcolor: colour("shade") }),
+      ],
+      layout: {
+        xaxis: { title: { text: "rounds of regret matching+" }, type: "log", dtick: 1 },
+        yaxis: {
+          title: { text: "objective" },
+          range: [Math.max(floor, best[best.length - 1] - 2 * spread), best[0] + 0.6 * spread],
+        },
+      },
+    };
+  }
+
+  function sizesChart() {
+    const { size, objective, bound, words, own } = data.sizes;
+    return {
+      traces: [
+        {
+          x: size,
+          y: objective,
+          error_y: {
+            type: "data",
+            symmetric: false,
+            array: size.map(() => 0),
+            arrayminus: objective.map((value, place) => value - bound[place]),
+            color: colour("faint"),
+          },
+          text: words.map(plain),
+          mode: "lines+markers",
+          line: { color: colour("blue"), width: 2 },
+          marker: {
+            size: size.map((m) => (m === own ? 13 : 8)),
+            color: size.map((m) => colour(m === own ? "orange" : "blue")),
+          },
+          hovertemplate: "%{x} cases: %{y:.6g}<br>%{text}<extra></extra>",
+        },
+      ],
+      layout: {
+        xaxis: { title: { text: "test cases in the small test" }, tickvals: size },
+        yaxis: { title: { text: "objective" }, rangemode: "tozero" },
+      },
+    };
+  }
+
+  function weightsChart() {
+    const { cases, chosen, weights } = data.matrix;
+    const places = chosen.map((_, place) => place);
+    return {
+      traces: [
+        {
+          type: "bar",
+          orientation: "h",
+          y: places,
+          x: weights,
+          text: weights.map((weight) => number(weight, 4)),
+          customdata: chosen.map((x) => plain(cases[x])),
+          textposition: "auto",
+          marker: { color: colour("orange") },
+          hovertemplate: "%{customdata}<br>weight %{x:.6g}<extra></extra>",
+        },
+      ],
+      layout: {
+        height: 70 + 34 * chosen.length,
+        xaxis: { title: { text: "weight" }, rangemode: "tozero" },
+        yaxis: {
+          tickvals: places,
+          ticktext: chosen.map((x) => tick(cases[x], Charts.narrow("chart-weights") ? 14 : 32)),
+          range: [chosen.length - 0.5, -0.5],
+          showgrid: false,
+        },
+      },
+    };
+  }
+
+  function start(given) {
+    data = given;
+    Charts.add("chart-weights", weightsChart);
+    Charts.add("chart-matrix", matrixChart);
+    Charts.add("chart-scores", scoresChart);
+    showRanking();
+    byId("target").addEventListener("change", () => {
+      showRanking();
+      Charts.paint("chart-scores");
+    });
+    Charts.add("chart-losses", lossesChart);
+    for (const choice of document.getElementsByName("losses")) {
+      choice.addEventListener("change", () => Charts.paint("chart-losses"));
+    }
+    Charts.add("chart-run", runChart);
+    Charts.add("chart-rounds", roundsChart);
+    Charts.add("chart-sizes", sizesChart);
+  }
+
+  return { start };
+})();

@@ -1,0 +1,107 @@
+"""The k-of-N explorer: what its sliders and its game need to know about a test."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from rposst_opt.backends import solve
+from rposst_opt.efficient_test import EfficientTest
+from rposst_opt.measures import CVaR, KOfN, Measure
+from rposst_opt.pages.page import EXPLORER_SCRIPTS, render
+from rposst_opt.problem import Problem
+from rposst_opt.words import measure_words
+
+MOST_DRAWN = 10_000  # by the explorer's sliders
+LARGEST_DENOMINATOR = 200  # of a CVaR's tail fraction, as k/N
+GAME_DRAWS, GAME_MOST_CHARGED = (2, 3, 4, 6, 8), 4
+GAME_START = {"n": 6, "k": 2}
+CHECKED_PAIRS = ((1, 1), (1, 2), (2, 3), (1, 100), (5, 100), (100, 100), (7, 250), (50, 1000), (100, 10_000))
+CHECKED_TAILS = (0.001, 0.01, 0.1, 0.5, 0.9, 0.999)
+
+
+def explorer_page(
+    problem: Problem, test: EfficientTest, target_names: Sequence[str], *, title: str, command: str
+) -> str:
+    """The explorer alone, on the losses of this test."""
+    return render(
+        "explorer.html",
+        data={"explorer": explorer_data(problem, test, target_names)},
+        scripts=EXPLORER_SCRIPTS,
+        title=title,
+        command=command,
+        words=(
+            f"{len(test.cases)} of {problem.n_cases} test cases, {problem.n_scenarios:,} scenarios "
+            f"({problem.n_policies} policies, {len(target_names)} targets); the test is the best one for the "
+            f"{measure_words(problem.measure)}."
+        ),
+    )
+
+
+def explorer_data(problem: Problem, test: EfficientTest, target_names: Sequence[str]) -> dict[str, Any]:
+    """All that the scripts `explorer.js` and `game.js` read."""
+    scenarios = problem.scenarios
+    pieces = problem.loss.pieces
+    settings = _settings(problem.measure)
+    return {
+        "cases": test.case_names,
+        "weights": test.weights.tolist(),
+        "rows": problem.results[list(test.cases)].tolist(),
+        "policies": problem.policy_names,
+        "targets": list(target_names),
+        "scenarios": {
+            "policy": scenarios.policies.tolist(),
+            "target": np.nonzero(problem.probabilities)[1].tolist(),
+            "score": scenarios.targets.tolist(),
+            "probability": scenarios.probabilities.tolist(),
+        },
+        "loss": {"knots": pieces.knots.tolist(), "coefficients": pieces.coefficients.tolist()},
+        "settings": settings,
+        "checks": _checks(problem, test),
+        "game": _game_values(problem, test),
+        "gameStart": GAME_START,
+    }
+
+
+def _settings(measure: Measure) -> dict[str, Any]:
+    """Where the sliders stand at first: at the problem's own measure if they can."""
+    if isinstance(measure, KOfN) and measure.n <= MOST_DRAWN:
+        return {"k": measure.k, "n": measure.n, "tailFraction": measure.k / measure.n, "linked": True}
+    if isinstance(measure, CVaR):
+        share = Fraction(measure.tail_fraction).limit_denominator(LARGEST_DENOMINATOR)
+        if share > 0:
+            same = share == Fraction(repr(measure.tail_fraction))
+            return {
+                "k": share.numerator,
+                "n": share.denominator,
+                "tailFraction": measure.tail_fraction,
+                "linked": same,
+            }
+        return {"k": 1, "n": LARGEST_DENOMINATOR, "tailFraction": measure.tail_fraction, "linked": False}
+    return {"k": 1, "n": 10, "tailFraction": 0.1, "linked": True}
+
+
+def _checks(problem: Problem, test: EfficientTest) -> dict[str, Any]:
+    """Numbers of the package, which the page holds its own formulas against."""
+    tails = np.array(CHECKED_TAILS)
+    return {
+        "weights": [
+            (k, n, tail, weight)
+            for k, n in CHECKED_PAIRS
+            for tail, weight in zip(CHECKED_TAILS, KOfN(k, n).tail_weight(tails).tolist(), strict=True)
+        ],
+        "objectives": [(k, n, replace(problem, measure=KOfN(k, n)).objective(test)) for k, n in CHECKED_PAIRS],
+        "unit": problem.unit,
+    }
+
+
+def _game_values(problem: Problem, test: EfficientTest) -> dict[int, dict[int, float]]:
+    """The least k-of-N objective that weights on these cases can have, for every N and k of the game."""
+    others = [case for case in problem.selectable_cases if case not in test.cases]
+    alone = replace(problem, forbidden_cases=(*problem.forbidden_cases, *others))
+    return {
+        n: {k: solve(replace(alone, measure=KOfN(k, n))).objective for k in range(1, min(n, GAME_MOST_CHARGED) + 1)}
+        for n in GAME_DRAWS
+    }

@@ -1,0 +1,56 @@
+"""One self-contained page: a template, its data as JSON, and all styles and scripts within it."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+import rposst_opt
+
+EXPLORER_SCRIPTS = ("measures.js", "charts.js", "explorer.js", "game.js")
+
+
+def render(template: str, *, data: Mapping[str, Any], scripts: Sequence[str], **values: object) -> str:
+    """Fill a template; every value is shown as text, whatever it contains."""
+    environment = Environment(
+        loader=PackageLoader("rposst_opt.pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(template).render(
+        data=inline_json(data),
+        scripts=scripts,
+        asset=asset,
+        plotly=Markup(get_plotlyjs()),
+        version=rposst_opt.__version__,
+        **values,
+    )
+
+
+def asset(name: str) -> Markup:
+    """A style sheet or a script of this package."""
+    return Markup((files("rposst_opt.pages") / "assets" / name).read_text("utf-8"))
+
+
+def inline_json(data: Mapping[str, Any]) -> Markup:
+    """Data for a script element: no name in it can end the element, and numbers that JSON cannot say become null."""
+    text = json.dumps(_finite(data), allow_nan=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c"))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return value

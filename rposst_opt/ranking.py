@@ -1,0 +1,62 @@
+"""Which policy is better, by one test and by another?"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rposst_opt.losses import FloatArray
+from rposst_opt.problem import IntArray
+
+DIGITS = 12  # scores that differ beyond these digits of the largest differ by rounding
+
+
+def ranks(scores: FloatArray) -> IntArray:
+    """The rank of each score, highest first; equal scores share the best of their ranks.
+
+    Scores that differ by rounding alone count as equal.
+
+    Examples
+    --------
+    >>> ranks(np.array([0.5, 0.9, 0.5, 0.1])).tolist()
+    [2, 1, 2, 4]
+    """
+    rounded = _without_rounding(scores)
+    return np.asarray(1 + len(rounded) - np.searchsorted(np.sort(rounded), rounded, side="right"), dtype=np.int64)
+
+
+def swapped_pairs(full: FloatArray, small: FloatArray) -> int:
+    """How many pairs of policies two tests rank in opposite orders; a tie in either is no swap."""
+    full, small = _without_rounding(full), _without_rounding(small)
+    return sum(
+        int((np.sign(full[j] - full[j + 1 :]) * np.sign(small[j] - small[j + 1 :]) < 0).sum()) for j in range(len(full))
+    )
+
+
+def kendall_tau(full: FloatArray, small: FloatArray) -> float:
+    """Kendall's τ-b of two tests' scores; NaN where a test gives all policies the same."""
+    from scipy.stats import kendalltau
+
+    full, small = _without_rounding(full), _without_rounding(small)
+    if np.ptp(full) == 0 or np.ptp(small) == 0:
+        return float("nan")
+    return float(kendalltau(full, small).statistic)
+
+
+def ranking_words(names: Sequence[str], full: FloatArray, small: FloatArray) -> str:
+    """How the small test's ranking differs from the full test's."""
+    tau = kendall_tau(full, small)
+    tau_words = f" (Kendall's τ {tau:.3f})" if np.isfinite(tau) else ""
+    pairs = len(full) * (len(full) - 1) // 2
+    told = f"Of {pairs:,} pairs of policies, {swapped_pairs(full, small):,} change their order{tau_words}."
+    by_full, by_small = ranks(full), ranks(small)
+    best = np.flatnonzero(by_full == 1)
+    if (by_small[best] == 1).any():
+        return f"{told} The best policy is the same."
+    first = best[np.argmin(by_small[best])]
+    return f"{told} The full test's best policy, {names[first]!r}, is number {by_small[first]} by the small test."
+
+
+def _without_rounding(scores: FloatArray) -> FloatArray:
+    largest = float(np.abs(scores).max()) or 1.0
+    rounded: FloatArray = np.round(scores / largest, DIGITS)
+    return rounded

@@ -1,0 +1,86 @@
+"""What is said about a solution, in words that the terminal and the report share."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rposst_opt.agreement import Agreement
+from rposst_opt.backends import ANYTIME
+from rposst_opt.losses import AbsoluteError
+from rposst_opt.measures import CVaR, KOfN, Mean, Measure, WorstCase
+from rposst_opt.problem import Problem
+from rposst_opt.results import Scale
+from rposst_opt.solution import Solution, Status
+
+
+def measure_words(measure: Measure) -> str:
+    """What a measure averages."""
+    if isinstance(measure, CVaR):
+        return f"mean of the worst {measure.tail_fraction:.4g} of scenarios"
+    if isinstance(measure, KOfN):
+        return f"mean of the {measure.k} worst of {measure.n} scenarios drawn"
+    if isinstance(measure, Mean):
+        return "mean of all scenarios"
+    if isinstance(measure, WorstCase):
+        return "worst scenario"
+    return measure.name
+
+
+def score_errors(problem: Problem, solution: Solution, scale: Scale) -> tuple[float, float, float]:
+    """By how much the small test's score is off, in the units of the file: by the measure, on average, at worst."""
+    assert solution.test is not None
+    errors = replace(problem, loss=AbsoluteError())
+    robust, mean, worst = (
+        scale.in_file_units(replace(errors, measure=measure).objective(solution.test))
+        for measure in (problem.measure, Mean(), WorstCase())
+    )
+    return robust, mean, worst
+
+
+def status_words(solution: Solution) -> str:
+    """What is known about a solution."""
+    if solution.status is Status.OPTIMAL:
+        return "optimal (proved)"
+    if solution.lower_bound == -float("inf"):
+        return "feasible: nothing is proved about better tests"
+    return "feasible: a better test may exist, within the gap"
+
+
+def facts(problem: Problem, solution: Solution, scale: Scale) -> list[tuple[str, str]]:
+    """What is known about a solution that has a test, as pairs of a label and a sentence."""
+    robust, mean, worst = score_errors(problem, solution, scale)
+    lower_bound, gap = f"{solution.lower_bound:.6g}", f"{solution.gap:.3g}"
+    if solution.lower_bound == -float("inf"):
+        lower_bound, gap = "none", "unknown"
+    work = f", {solution.stats.tuples:,} sets of cases" if solution.stats.tuples else ""
+    work += f", {solution.stats.solved:,} one by one" if solution.stats.solved else ""
+    told = [
+        ("objective", f"{solution.objective:.6g}   ({measure_words(problem.measure)}, {problem.loss.label} loss)"),
+        ("lower bound", lower_bound),
+        ("gap", gap),
+        ("status", status_words(solution)),
+        (
+            "score error",
+            f"{robust:.6g} by that measure, {mean:.6g} on average, {worst:.6g} at worst, in the file's units",
+        ),
+        ("backend", f"{solution.backend}, {solution.seconds:.2f} s{work}"),
+    ]
+    if solution.choice is not None and solution.choice.backend == ANYTIME:
+        told.append(("chosen because", solution.choice.reason))
+    if solution.limit is not None:
+        share = f", after {solution.stats.tuples / problem.n_tuples:.3%} of the sets of cases"
+        told.append(("ended by", f"{solution.limit.value}{share if solution.stats.tuples else ''}"))
+    return told
+
+
+def agreement_words(report: Agreement) -> str:
+    """Whether backends agree, and if not, who does not."""
+    answered = sum(finding.solution is not None for finding in report.findings)
+    tuples = f", and on each of {len(report.by_tuple):,} sets of cases" if report.by_tuple else ""
+    if report.agreed:
+        return f"{answered} backends answered, and agree{tuples}."
+    return f"No agreement: {listed(sorted({finding.backend for finding in report.dissenters})) or 'nobody answered'}."
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names with commas between them."""
+    return ", ".join(names)

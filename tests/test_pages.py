@@ -1,0 +1,569 @@
+"""The pages in a real browser: they open alone, say what the package says, and show any name as text."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from browsers import Browser
+from commands import Run
+from selenium.webdriver import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+import rposst_opt as ro
+from rposst_opt.pages.explorer import explorer_page
+from rposst_opt.pages.report import gather, report_page
+
+CASE_NAMES = (
+    "<script>alert(1)</script>",
+    "</script><script>alert(2)</script>",
+    "<b>bold</b> &amp; &lt;",
+    "{{ 7 * 7 }} ${6 * 7} %{y} $x^2$",
+    "quotes \" ' `",
+    "a very long name of a test case that goes on and on and on and does not fit anywhere",
+    "<img src=x onerror=alert(3)>",
+    "–ünïcode 日本語 🎯",
+    "plain",
+    "javascript:alert(4)",
+)
+POLICY_NAMES = (
+    "<script>alert(5)</script>",
+    "<a href='x'>link</a>",
+    "<i>policy</i>",
+    "&amp;",
+    "%{x}",
+    "long policy name, " * 4 + "that is",
+    "p7",
+    "p8",
+)
+TARGET_NAMES = ("<script>alert(6)</script>", "plain target")
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page, and the problem and the solution that it is about."""
+
+    path: Path
+    problem: ro.Problem
+    solution: ro.Solution
+
+    @property
+    def test(self) -> ro.EfficientTest:
+        assert self.solution.test is not None
+        return self.solution.test
+
+    def objective(self, measure: ro.Measure, weights: Sequence[float] | None = None) -> float:
+        asked = replace(self.problem, measure=measure)
+        test = self.test if weights is None else asked.test(cases=self.test.cases, weights=weights)
+        return asked.objective(test)
+
+
+@pytest.fixture(scope="module")
+def nasty_report(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """A report in which every name would like to be something else, and no two scenarios are equally likely."""
+    rng = np.random.default_rng(4)
+    results = rng.random((len(CASE_NAMES), len(POLICY_NAMES)))
+    targets = np.stack([np.full(len(CASE_NAMES), 1 / len(CASE_NAMES)), rng.dirichlet(np.ones(len(CASE_NAMES)))])
+    problem = ro.Problem(
+        results=results,
+        size=2,
+        measure=ro.KOfN(2, 10),
+        targets=targets,
+        probabilities=rng.dirichlet(np.ones(16)).reshape(8, 2),
+        required_cases=[0],
+        case_names=CASE_NAMES,
+        policy_names=POLICY_NAMES,
+    )
+    backends = ["exact", "regret-matching"]
+    report = gather(problem, scale=ro.Scale(-10.0, 30.0), target_names=TARGET_NAMES, backends=backends)
+    assert report is not None
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(report_page(report, title="<script>alert(7)</script>", command="<b>rposst</b>"), "utf-8")
+    return Page(path, problem, report.solution)
+
+
+@pytest.fixture(scope="module")
+def race_explorer(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """An explorer on equally likely scenarios."""
+    results = np.random.default_rng(5).integers(0, 4, (9, 6)) / 3
+    problem = ro.Problem(results=results, size=3, measure=ro.CVaR(0.2), targets=ro.softmax_targets(results))
+    solution = ro.solve(problem)
+    assert solution.test is not None
+    path = tmp_path_factory.mktemp("explorer") / "explore.html"
+    names = [f"beta {beta}" for beta in (0, 1, 2, 4)]
+    path.write_text(explorer_page(problem, solution.test, names, title="Explorer", command="rposst explore"), "utf-8")
+    return Page(path, problem, solution)
+
+
+def rows_of(browser: Browser, selector: str) -> list[list[str]]:
+    script = "return [...document.querySelectorAll(arguments[0])].map(r => [...r.cells].map(c => c.textContent))"
+    rows: list[list[str]] = browser.run(script, selector)
+    return rows
+
+
+def hover(browser: Browser, chart: str, x: float, y: float, axes: str = "") -> str:
+    """Move the mouse to a point of a chart, given in its axes' own numbers, and read the label that comes up."""
+    element = browser.find(f"#{chart}")
+    browser.run("arguments[0].scrollIntoView({block: 'center'})", element)
+    left, top = browser.run(
+        """
+        const [chart, x, y, axes] = arguments;
+        const {_fullLayout: layout} = chart, box = chart.getBoundingClientRect();
+        const [across, down] = [layout[`xaxis${axes}`], layout[`yaxis${axes}`]];
+        return [box.left + across._offset + across.d2p(x), box.top + down._offset + down.d2p(y)];
+        """,
+        element,
+        x,
+        y,
+        axes,
+    )
+    # From the side first: a chart answers to a mouse that moves.
+    chain = ActionChains(browser.driver, duration=20)
+    for step in (3, 1, 0):
+        chain.w3c_actions.pointer_action.move_to_location(int(left) + step, int(top) + step)
+    chain.perform()
+    label = WebDriverWait(browser.driver, 5).until(lambda _: element.find_elements(By.CSS_SELECTOR, ".hovertext"))[0]
+    return "\n".join(part.get_attribute("textContent") or "" for part in label.find_elements(By.TAG_NAME, "text"))
+
+
+def press(element: WebElement, *keys: str) -> None:
+    element.send_keys(*keys)
+
+
+def type_into(browser: Browser, selector: str, value: object) -> None:
+    box = browser.find(selector)
+    browser.run("arguments[0].scrollIntoView({block: 'center'})", box)
+    box.send_keys(Keys.CONTROL, "a")
+    box.send_keys(Keys.NULL, str(value), Keys.TAB)
+
+
+def test_a_page_opens_alone_and_without_complaints(browser: Browser, nasty_report: Page, race_explorer: Page) -> None:
+    for page in (nasty_report, race_explorer):
+        for width, dark in ((1400, False), (400, True)):
+            browser.open(page.path, width=width, dark=dark)
+            assert browser.complaints() == []
+            assert browser.requests() == [page.path.as_uri()]
+
+
+def test_what_would_leave_the_page_is_refused(browser: Browser, race_explorer: Page) -> None:
+    browser.open(race_explorer.path)
+    refused = browser.driver.execute_async_script(
+        """
+        const done = arguments[0];
+        document.addEventListener("securitypolicyviolation", (event) => done(event.blockedURI));
+        document.body.append(Object.assign(new Image(), {src: "http://127.0.0.1:9/picture.png"}));
+        setTimeout(() => done("nothing"), 3000);
+        """
+    )
+    assert refused == "http://127.0.0.1:9/picture.png"
+    browser.complaints()
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_nothing_sticks_out_of_the_page(browser: Browser, nasty_report: Page, race_explorer: Page, width: int) -> None:
+    for page in (nasty_report, race_explorer):
+        browser.open(page.path, width=width)
+        assert browser.run("return document.documentElement.scrollWidth") <= width
+
+
+# Names
+
+
+def test_names_are_shown_as_they_are_in_tables(browser: Browser, nasty_report: Page) -> None:
+    browser.open(nasty_report.path)
+    assert browser.find("h1").text == "<script>alert(7)</script>"
+    assert browser.find("footer code").text == "<b>rposst</b>"
+    assert "<script>alert(1)</script>" in nasty_report.test.case_names
+    chosen = [row[0] for row in rows_of(browser, "#cases .pair table:first-child tbody tr")]
+    assert chosen == list(nasty_report.test.case_names)
+    assert {row[0] for row in rows_of(browser, "#ranking tr")} == set(POLICY_NAMES)
+    assert {row[1] for row in rows_of(browser, "#worst tbody tr")} == set(TARGET_NAMES)
+    assert [row[0] for row in rows_of(browser, "#maker tr")] == list(nasty_report.test.case_names)
+    # Nothing in the page was made by a name.
+    assert browser.find_all("main img, main script, main i, main b, main a:not(nav a)") == []
+    assert [option.text for option in browser.find_all("#target option")] == list(TARGET_NAMES)
+
+
+def test_names_are_shown_as_they_are_in_charts(browser: Browser, nasty_report: Page) -> None:
+    browser.open(nasty_report.path)
+    ticks = browser.run(
+        "return [...document.querySelectorAll('#chart-matrix .ytick text')].map(tick => tick.textContent)"
+    )
+    shortened = [name if len(name) <= 22 else name[:21] + "…" for name in CASE_NAMES]
+    assert [tick.strip() for tick in ticks][: len(CASE_NAMES)] == shortened
+    assert browser.find_all(".js-plotly-plot a, .js-plotly-plot img") == []
+
+
+def test_a_name_cannot_end_the_pages_data(browser: Browser, nasty_report: Page) -> None:
+    browser.open(nasty_report.path)
+    cases = browser.run("return JSON.parse(document.getElementById('data').textContent).matrix.cases")
+    assert cases == list(CASE_NAMES)
+    assert len(browser.find_all("script")) == 9  # the theme, the data, plotly, five of ours, and the start
+
+
+# Hovering
+
+
+def test_hovering_names_a_result(browser: Browser, nasty_report: Page) -> None:
+    browser.open(nasty_report.path)
+    order = np.argsort(-nasty_report.problem.results.mean(axis=0), kind="stable")
+    case, place = 1, 3
+    told = hover(browser, "chart-matrix", place, case)
+    result = -10 + 40 * nasty_report.problem.results[case, order[place]]
+    assert CASE_NAMES[case] in told
+    assert POLICY_NAMES[order[place]] in told
+    assert f"result {result:.6g}" in told.replace("−", "-")
+    top = hover(browser, "chart-matrix", place, 1, axes="2")  # the panel of the chosen cases
+    assert nasty_report.test.case_names[1] in top
+
+
+def test_hovering_names_a_policy_and_its_scores(browser: Browser, nasty_report: Page) -> None:
+    browser.open(nasty_report.path)
+    problem = nasty_report.problem
+    full = -10 + 40 * problem.results.mean(axis=0)
+    small = -10 + 40 * nasty_report.test.score(problem.results)
+    told = hover(browser, "chart-scores", full[0], small[0]).replace("−", "-")
+    assert POLICY_NAMES[0] in told
+    assert f"full score {full[0]:.6g}, small test {small[0]:.6g}" in told
+    assert f"full test: rank {1 + (full > full[0]).sum()}, small test: rank {1 + (small > small[0]).sum()}" in told
+
+
+def test_hovering_names_a_scenario_and_its_loss(browser: Browser, nasty_report: Page) -> None:
+    browser.open(nasty_report.path)
+    problem = nasty_report.problem
+    losses = problem.losses(nasty_report.test)
+    weights = problem.measure.weights(losses, problem.scenarios.probabilities)
+    worst = int(np.argmax(losses))
+    likely = problem.scenarios.probabilities[worst]
+    told = hover(browser, "chart-losses", likely / 2, losses[worst] / 3)
+    policy, target = POLICY_NAMES[problem.scenarios.policies[worst]], TARGET_NAMES[worst % 2]
+    assert f"{policy}, {target}" in told
+    assert f"loss {losses[worst]:.6g}" in told
+    assert f"weight {weights[worst]:.4g}" in told
+
+
+# The explorer says what the package says
+
+
+def assert_numbers_are_the_packages(
+    browser: Browser, page: Page, k: int, n: int, tail_fraction: float, weights: Sequence[float] | None = None
+) -> None:
+    measures = {"k-of-n": ro.KOfN(k, n), "cvar": ro.CVaR(tail_fraction), "mean": ro.Mean(), "worst": ro.WorstCase()}
+    test = page.test if weights is None else page.problem.test(cases=page.test.cases, weights=weights)
+    losses = page.problem.losses(test)
+    for name, measure in measures.items():
+        expected = page.objective(measure, weights)
+        assert browser.number(f"#objective-{name}") == pytest.approx(expected, rel=1e-10, abs=1e-12)
+        shown = browser.find(f"#objective-{name}").text.replace("−", "-")
+        assert float(shown) == pytest.approx(expected, rel=1e-5, abs=1e-12)
+        heaviest = measure.weights(losses, page.problem.scenarios.probabilities)[np.argmax(losses)]
+        assert browser.number(f"#heaviest-{name}") == pytest.approx(heaviest, rel=1e-9, abs=1e-12)
+
+
+def test_the_sliders_start_at_the_problems_own_measure(
+    browser: Browser, nasty_report: Page, race_explorer: Page
+) -> None:
+    browser.open(nasty_report.path)
+    assert_numbers_are_the_packages(browser, nasty_report, 2, 10, 0.2)
+    assert browser.number("#objective-k-of-n") == pytest.approx(nasty_report.solution.objective, rel=1e-9)
+    browser.open(race_explorer.path)
+    assert_numbers_are_the_packages(browser, race_explorer, 1, 5, 0.2)
+    assert browser.number("#objective-cvar") == pytest.approx(race_explorer.solution.objective, rel=1e-9)
+
+
+def test_moving_the_sliders_gives_the_packages_numbers(
+    browser: Browser, nasty_report: Page, race_explorer: Page
+) -> None:
+    for page, k, n in ((nasty_report, 2, 10), (race_explorer, 1, 5)):
+        browser.open(page.path)
+        before = browser.number("#objective-k-of-n")
+        press(browser.find("#slider-k"), Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+        assert browser.number("#objective-k-of-n") < before
+        assert_numbers_are_the_packages(browser, page, k + 2, n, (k + 2) / n)
+        press(browser.find("#slider-n"), *[Keys.ARROW_RIGHT] * 5)
+        assert_numbers_are_the_packages(browser, page, k + 2, n + 5, (k + 2) / (n + 5))
+        press(browser.find("#slider-eta"), Keys.ARROW_RIGHT)  # and lets go of k/N
+        fraction = float(browser.find("#slider-eta").get_attribute("value") or "nan")
+        assert fraction != pytest.approx((k + 2) / (n + 5), abs=1e-6)
+        assert not browser.find("#linked").is_selected()
+        assert_numbers_are_the_packages(browser, page, k + 2, n + 5, fraction)
+        browser.find("#linked").click()
+        assert_numbers_are_the_packages(browser, page, k + 2, n + 5, (k + 2) / (n + 5))
+
+
+@pytest.mark.parametrize(("k", "n"), [(1, 1), (1, 10_000), (9_999, 10_000), (50, 1000), (200, 200)])
+def test_numbers_may_be_typed(browser: Browser, nasty_report: Page, k: int, n: int) -> None:
+    browser.open(nasty_report.path)
+    type_into(browser, "#box-n", n)
+    type_into(browser, "#box-k", k)
+    assert_numbers_are_the_packages(browser, nasty_report, k, n, k / n)
+
+
+def test_nonsense_that_is_typed_becomes_the_nearest_sense(browser: Browser, race_explorer: Page) -> None:
+    browser.open(race_explorer.path)
+    type_into(browser, "#box-n", -3)
+    assert_numbers_are_the_packages(browser, race_explorer, 1, 1, 1.0)
+    type_into(browser, "#box-n", 1e9)
+    type_into(browser, "#box-k", 1e9)
+    assert_numbers_are_the_packages(browser, race_explorer, 10_000, 10_000, 1.0)
+    type_into(browser, "#box-eta", 7)
+    assert_numbers_are_the_packages(browser, race_explorer, 10_000, 10_000, 1.0)
+    type_into(browser, "#box-eta", 0)
+    assert_numbers_are_the_packages(browser, race_explorer, 10_000, 10_000, 0.0)
+
+
+def test_moving_the_tests_weights_gives_the_packages_numbers(browser: Browser, nasty_report: Page) -> None:
+    browser.open(nasty_report.path)
+    browser.find("#explorer summary").click()
+    slider = browser.find("#slider-weight-1")
+    browser.run("arguments[0].scrollIntoView({block: 'center'})", slider)
+    press(slider, *[Keys.PAGE_UP] * 3)
+    weights = [browser.number(f"#weight-{place}") for place in range(3)]
+    assert sum(weights) == pytest.approx(1.0)
+    assert weights != pytest.approx(nasty_report.test.weights, abs=0.01)
+    assert_numbers_are_the_packages(browser, nasty_report, 2, 10, 0.2, weights)
+    assert browser.number("#objective-k-of-n") > nasty_report.solution.objective
+    browser.find("#best-weights").click()
+    assert_numbers_are_the_packages(browser, nasty_report, 2, 10, 0.2)
+
+
+def test_the_curves_are_the_packages(browser: Browser, race_explorer: Page) -> None:
+    browser.open(race_explorer.path)
+    type_into(browser, "#box-n", 12)
+    type_into(browser, "#box-k", 3)
+    curves = browser.run(
+        "return document.getElementById('chart-tail-weight').data.map(trace => [trace.name, trace.x, trace.y])"
+    )
+    measures = {"mean": ro.Mean(), "CVaR(0.25)": ro.CVaR(0.25), "3-of-12": ro.KOfN(3, 12)}
+    assert {name for name, _, _ in curves} == set(measures)
+    for name, tails, weights in curves:
+        assert weights == pytest.approx(measures[name].tail_weight(np.array(tails)), abs=1e-12)
+    bars = browser.run("return document.getElementById('chart-sorted').data.map(trace => [trace.type, trace.y])")
+    losses = np.sort(race_explorer.problem.losses(race_explorer.test))[::-1]
+    assert bars[0][1] == pytest.approx(losses, abs=1e-12)
+    assert bars[3][1] == pytest.approx(ro.KOfN(3, 12).rank_weights(24), abs=1e-12)
+    assert bars[4][1] == pytest.approx(ro.CVaR(0.25).rank_weights(24), abs=1e-12)
+
+
+def test_the_way_to_the_limit_is_the_packages(browser: Browser, nasty_report: Page) -> None:
+    browser.open(nasty_report.path)
+    path = browser.run("return Explorer.limitPath()")
+    assert [point["n"] for point in path][:3] == [5, 10, 20]
+    for point in path:
+        exact = nasty_report.objective(ro.KOfN(point["k"], point["n"]))
+        assert point["value"] == pytest.approx(exact, rel=1e-9)
+    assert path[-1]["value"] == pytest.approx(nasty_report.objective(ro.CVaR(0.2)), rel=1e-2)
+
+
+def test_the_formulas_agree_with_the_package_everywhere(browser: Browser, race_explorer: Page) -> None:
+    browser.open(race_explorer.path)
+    rng = np.random.default_rng(0)
+    tails = np.concatenate([[0.0, 1e-12, 1.0, 1 - 1e-12], rng.random(40), 10.0 ** rng.uniform(-8, 0, 40)])
+    for n in (1, 2, 3, 7, 30, 200, 3000, 10_000):
+        for k in {1, 2, (n + 1) // 2, n - 1, n} & set(range(1, n + 1)):
+            script = "return arguments[2].map(Measures.kOfN(arguments[0], arguments[1]).tailWeight)"
+            assert browser.run(script, k, n, tails.tolist()) == pytest.approx(
+                ro.KOfN(k, n).tail_weight(tails), abs=2e-11
+            )
+
+
+def test_a_page_whose_formulas_were_wrong_would_say_so(browser: Browser, race_explorer: Page, tmp_path: Path) -> None:
+    browser.open(race_explorer.path)
+    note = browser.find("#formula-check")
+    assert note.get_attribute("class") == "fine" and browser.number("#formula-check") < 1e-10
+    wrong = tmp_path / "wrong.html"
+    text = race_explorer.path.read_text("utf-8")
+    assert text.count("(n / k) * tail") == 1
+    wrong.write_text(text.replace("(n / k) * tail", "(n / k) * tail * 1.000001"), "utf-8")
+    browser.open(wrong)
+    note = browser.find("#formula-check")
+    assert note.get_attribute("class") == "wrong" and "do not trust" in note.text
+
+
+# The game
+
+
+def test_a_round_of_the_game_is_one_of_regret_matching(browser: Browser, nasty_report: Page) -> None:
+    """Charge the first cards of every hand, and follow the maker's weights with the cuts of the package."""
+    browser.open(nasty_report.path)
+    problem, cases = nasty_report.problem, nasty_report.test.cases
+    weights, regrets = np.full(3, 1 / 3), np.zeros(3)
+    averaged, charges, perfect = np.zeros(3), [], []
+    for number in range(1, 6):
+        hand = [int(card.get_attribute("data-scenario") or "") for card in browser.find_all("#cards button")]
+        assert len(hand) == 6
+        losses = problem.losses(problem.test(cases=cases, weights=weights))
+        for place in (0, 1):
+            browser.find_all("#cards button")[place].click()
+        browser.find("#charge").click()
+        charges.append(losses[hand[:2]].mean())
+        perfect.append(np.sort(losses[hand])[-2:].mean())
+        averaged += number * weights
+        scores = weights @ problem.results[list(cases)]
+        costs = np.zeros(3)
+        for scenario in hand[:2]:
+            policy = problem.scenarios.policies[scenario]
+            slope = np.sign(scores[policy] - problem.scenarios.targets[scenario])
+            costs += slope * problem.results[list(cases), policy] / 2
+        regrets = np.maximum(regrets + weights @ costs - costs, 0)
+        weights = regrets / regrets.sum() if regrets.sum() > 0 else np.full(3, 1 / 3)
+        shown = browser.run("return [...document.querySelectorAll('#maker tr')].map(row => Number(row.dataset.value))")
+        assert shown == pytest.approx(weights, abs=1e-12)
+    assert browser.number("#game-rounds") == 5
+    assert browser.number("#game-yours") == pytest.approx(np.mean(charges), rel=1e-9)
+    assert browser.number("#game-perfect") == pytest.approx(np.mean(perfect), rel=1e-9)
+    worth = nasty_report.objective(ro.KOfN(2, 6), (averaged / averaged.sum()).tolist())
+    assert browser.number("#game-value") == pytest.approx(worth, rel=1e-9)
+
+
+def test_the_games_optimum_is_proved_and_its_maker_learns(browser: Browser, race_explorer: Page) -> None:
+    browser.open(race_explorer.path)
+    others = tuple(case for case in range(9) if case not in race_explorer.test.cases)
+    for k, n in ((2, 6), (1, 8), (3, 3)):
+        Select(browser.find("#game-n")).select_by_value(str(n))
+        Select(browser.find("#game-k")).select_by_value(str(k))
+        asked = replace(race_explorer.problem, measure=ro.KOfN(k, n), forbidden_cases=others)
+        least = ro.solve(asked, "scipy-milp").objective
+        assert browser.number("#game-least") == pytest.approx(least, abs=1e-7)
+        assert browser.number("#game-rounds") == 0
+        first = browser.number("#game-value")
+        for _ in range(8):
+            browser.find("#play-many").click()
+        assert browser.number("#game-rounds") == 800
+        assert least - 1e-9 <= browser.number("#game-value") <= least + 0.2 * (first - least) + 0.01
+        assert browser.number("#game-yours") == browser.number("#game-perfect")
+
+
+def test_only_k_cards_can_be_charged(browser: Browser, race_explorer: Page) -> None:
+    browser.open(race_explorer.path)
+    assert not browser.find("#charge").is_enabled()
+    for place in (0, 1, 2):
+        browser.find_all("#cards button")[place].click()
+    pressed = [card.get_attribute("aria-pressed") for card in browser.find_all("#cards button")]
+    assert pressed == ["true", "true", "false", "false", "false", "false"]
+    assert browser.find("#charge").is_enabled()
+    browser.find_all("#cards button")[0].click()
+    assert not browser.find("#charge").is_enabled()
+    browser.find("#pick-worst").click()
+    losses = [float(card.find_element(By.CLASS_NAME, "loss").text) for card in browser.find_all("#cards button")]
+    picked = [card.get_attribute("aria-pressed") == "true" for card in browser.find_all("#cards button")]
+    assert sum(picked) == 2
+    assert min(np.array(losses)[picked]) >= max(np.array(losses)[~np.array(picked)])
+    browser.find("#charge").click()
+    browser.find("#restart").click()
+    assert browser.number("#game-rounds") == 0
+
+
+# The report's tables
+
+
+def test_the_ranking_follows_the_chosen_target(browser: Browser, nasty_report: Page) -> None:
+    browser.open(nasty_report.path)
+    problem = nasty_report.problem
+    small = nasty_report.test.score(problem.results)
+    for place, weights in enumerate(problem.targets):
+        Select(browser.find("#target")).select_by_value(str(place))
+        full = weights @ problem.results
+        rows = {row[0]: row[1:] for row in rows_of(browser, "#ranking tr")}
+        for j, policy in enumerate(POLICY_NAMES):
+            score, rank, small_score, small_rank, moves = (cell.replace("−", "-") for cell in rows[policy])
+            assert float(score) == pytest.approx(-10 + 40 * full[j], rel=1e-4)
+            assert float(small_score) == pytest.approx(-10 + 40 * small[j], rel=1e-4)
+            by_full, by_small = 1 + (full > full[j]).sum(), 1 + (small > small[j]).sum()
+            assert (int(rank), int(small_rank)) == (by_full, by_small)
+            expected = {-1: f"▼ {by_small - by_full}", 0: "=", 1: f"▲ {by_full - by_small}"}
+            assert moves == expected[int(np.sign(by_full - by_small))]
+        pairs = [(i, j) for i in range(8) for j in range(i)]
+        swapped = sum((full[i] - full[j]) * (small[i] - small[j]) < 0 for i, j in pairs)
+        assert f"Of 28 pairs of policies, {swapped} change their order" in browser.find("#ranking-words").text
+        axis = browser.run("return document.getElementById('chart-scores').data[1].x")
+        assert axis == pytest.approx(-10 + 40 * full)
+
+
+def test_all_losses_can_be_looked_at(browser: Browser, nasty_report: Page) -> None:
+    browser.open(nasty_report.path)
+    browser.find("#losses-all").click()
+    assert browser.run("return document.getElementById('chart-losses').layout.xaxis.range") == [0, 1]
+    browser.find("#losses-tail").click()
+    assert browser.run("return document.getElementById('chart-losses').layout.xaxis.range[1]") <= 1
+
+
+def test_shading_and_losses_make_the_objective(browser: Browser, nasty_report: Page) -> None:
+    browser.open(nasty_report.path)
+    losses, _, shade = browser.run(
+        "return document.getElementById('chart-losses').data.map(t => ({x: t.x, y: t.y, width: t.width}))"
+    )
+    density = shade["y"][1:]
+    area = sum(loss * width * times for loss, width, times in zip(losses["y"], losses["width"], density, strict=True))
+    assert area == pytest.approx(nasty_report.solution.objective, rel=1e-9)
+
+
+# Light, dark and paper
+
+
+def test_light_and_dark(browser: Browser, nasty_report: Page) -> None:
+    def looks() -> tuple[str, str]:
+        paper, ink = browser.run(
+            """
+            const chart = document.getElementById("chart-matrix");
+            return [getComputedStyle(document.body).backgroundColor, chart._fullLayout.font.color];
+            """
+        )
+        return paper, ink
+
+    browser.open(nasty_report.path, dark=False)
+    light = looks()
+    browser.open(nasty_report.path, dark=True)
+    dark = looks()
+    assert light[0] != dark[0] and light[1] != dark[1]
+    browser.find("#theme").click()
+    assert looks() == light
+    browser.find("#theme").click()
+    assert looks() == dark
+
+
+def test_printing_is_light_and_leaves_the_screen_as_it_was(browser: Browser, nasty_report: Page) -> None:
+    browser.open(nasty_report.path, dark=True)
+    browser.run(
+        """
+        window.seen = [];
+        addEventListener("beforeprint", () => seen.push(
+            document.documentElement.dataset.theme, document.getElementById("chart-matrix").clientWidth));
+        """
+    )
+    printed = browser.print()
+    assert printed.startswith(b"%PDF")
+    assert 3 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 12
+    theme, width = browser.run("return seen")
+    assert theme == "light" and width <= 700
+    assert browser.run("return document.documentElement.dataset.theme") == "dark"
+    assert not browser.run("return document.documentElement.classList.contains('printing')")
+    assert browser.run("return document.getElementById('chart-matrix')._fullLayout.width") > 900
+
+
+# Size
+
+
+def test_a_large_matrix_opens_in_under_three_seconds(browser: Browser, rposst: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    skill, difficulty = rng.normal(size=200), rng.normal(size=(500, 1))
+    table = pd.DataFrame(1 / (1 + np.exp(difficulty - skill + rng.normal(size=(500, 200)) / 3)))
+    table.index = pd.Index([f"item-{place}" for place in range(500)])
+    table.columns = [f"model-{place}" for place in range(200)]
+    table.to_csv("large.csv", index_label="test_case")
+    options = ("--size", "3", "--betas", "0,1,2,4", "--tail-fraction", "0.05", "--time-limit", "10", "--no-agree")
+    outcome = rposst("report", "large.csv", *options, "--largest-size", "3", "--out", "large.html")
+    assert outcome.code == 0, outcome.err
+    times = []
+    for _ in range(3):
+        browser.open(tmp_path / "large.html")
+        times.append(browser.drawn_milliseconds())
+        assert browser.complaints() == []
+    assert browser.run("return document.getElementById('chart-matrix').data[0].z.length") == 500
+    assert min(time for time in times if time is not None) < 3000

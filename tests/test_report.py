@@ -1,0 +1,327 @@
+"""What a report gathers and says, before any browser draws it."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from commands import Run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import problems
+
+import rposst_opt as ro
+from rposst_opt.backends import BACKENDS, Entry
+from rposst_opt.pages.explorer import explorer_data
+from rposst_opt.pages.page import inline_json
+from rposst_opt.pages.report import Report, gather, report_page
+
+UNITS = ro.Scale(0.0, 1.0)
+
+
+def arrows() -> ro.Problem:
+    results = np.random.default_rng(2).random((8, 6))
+    return ro.Problem(results=results, size=2, measure=ro.CVaR(0.1), targets=ro.softmax_targets(results, (0, 3)))
+
+
+def gathered(problem: ro.Problem, **options: Any) -> Report:
+    names = [f"target {place}" for place in range(len(problem.targets))]
+    report = gather(problem, scale=UNITS, target_names=names, **{"backends": [], **options})
+    assert report is not None
+    return report
+
+
+class Reader(HTMLParser):
+    """Reads a page's data and its tables."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.data: dict[str, Any] = {}
+        self.sections: dict[str, list[list[str]]] = {}
+        self._where, self._section, self._cell = "", "", False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "section":
+            self._section = given["id"] or ""
+            self.sections[self._section] = []
+        if tag == "tr" and self._section:
+            self.sections[self._section].append([])
+        self._cell = tag in ("td", "th")
+        if self._cell and self._section:
+            self.sections[self._section][-1].append("")
+        self._where = (given.get("id") or "") if tag == "script" else tag
+
+    def handle_data(self, data: str) -> None:
+        if self._where == "data":
+            self.data = json.loads(data)
+        elif self._cell and self._section:
+            self.sections[self._section][-1][-1] += data
+
+    def handle_endtag(self, tag: str) -> None:
+        self._cell = self._cell and tag not in ("td", "th")
+        self._where = ""
+
+
+def page_of(report: Report) -> Reader:
+    return Reader(report_page(report, title="A report", command="rposst report"))
+
+
+def test_the_page_has_what_was_found() -> None:
+    problem = arrows()
+    report = gathered(problem, backends=["exact", "scipy-milp", "cvxpy-clarabel"])
+    page = page_of(report)
+    best = ro.solve(problem, "scipy-milp")
+    assert best.test is not None
+    assert report.solution.objective == pytest.approx(best.objective, abs=1e-8)
+    assert [row[0] for row in page.sections["cases"][1:3]] == [problem.case_names[case] for case in report.test.cases]
+    assert page.data["matrix"]["chosen"] == list(report.test.cases)
+    order = np.argsort(-problem.results.mean(axis=0))
+    assert np.array(page.data["matrix"]["results"]) == pytest.approx(problem.results[:, order])
+    told = page.data["losses"]
+    assert np.dot(told["weight"], told["loss"]) == pytest.approx(report.solution.objective)
+    assert told["loss"] == sorted(problem.losses(report.test), reverse=True)
+    assert told["tail"][-1] == pytest.approx(1.0)
+    agreement = page.sections["agreement"]
+    assert [(row[0], row[1]) for row in agreement[1:]] == [
+        ("exact", "agrees"),
+        ("scipy-milp", "agrees"),
+        ("cvxpy-clarabel", "agrees"),
+    ]
+    assert all(float(row[2]) == pytest.approx(report.solution.objective, abs=1e-6) for row in agreement[1:])
+
+
+def test_the_worst_scenarios_come_first_by_name_in_the_files_units() -> None:
+    results = np.array([[0.0, 0.5, 1.0], [1.0, 0.5, 0.0], [0.2, 0.9, 0.4]])
+    problem = ro.Problem(
+        results=results, size=1, measure=ro.CVaR(0.5), case_names=list("abc"), policy_names=["x", "y", "z"]
+    )
+    report = gather(problem, scale=ro.Scale(-100.0, 100.0), target_names=["all alike"], backends=[])
+    assert report is not None
+    rows = page_of(report).sections["worst"][1:]
+    losses = problem.losses(report.test)
+    full = results.mean(axis=0)
+    for row, policy in zip(rows, np.argsort(-losses, kind="stable"), strict=True):
+        assert row[:2] == ["xyz"[policy], "all alike"]
+        assert float(row[2]) == pytest.approx(-100 + 200 * full[policy], rel=1e-4)
+        assert float(row[3]) == pytest.approx(-100 + 200 * problem.scores(report.test)[policy], rel=1e-4)
+        assert float(row[4]) == pytest.approx(losses[policy], rel=1e-4)
+    assert [float(row[5]) for row in rows] == pytest.approx([2 / 3, 1 / 3, 0.0], abs=1e-4)
+
+
+def test_sizes_are_the_exact_optima_of_every_size() -> None:
+    problem = arrows()
+    sizes = page_of(gathered(problem)).data["sizes"]
+    assert sizes["size"] == [1, 2, 3, 4] and sizes["own"] == 2
+    for size, objective in zip(sizes["size"], sizes["objective"], strict=True):
+        expected = ro.solve(
+            ro.Problem(results=problem.results, size=size, measure=problem.measure, targets=problem.targets),
+            "scipy-milp",
+        )
+        assert objective == pytest.approx(expected.objective, abs=1e-7)
+
+
+@pytest.mark.parametrize(("largest", "shown"), [(1, [1, 2]), (5, [1, 2, 3, 4, 5]), (100, list(range(1, 9)))])
+def test_the_largest_size_may_be_named(largest: int, shown: list[int]) -> None:
+    assert page_of(gathered(arrows(), largest_size=largest)).data["sizes"]["size"] == shown
+
+
+def test_the_run_ends_with_the_answer_and_its_bound() -> None:
+    report = gathered(arrows())
+    run = page_of(report).data["run"]
+    assert len(run["milliseconds"]) >= 2
+    assert run["milliseconds"] == sorted(run["milliseconds"])
+    assert run["objective"][-1] == report.solution.objective and run["bound"][-1] == report.solution.lower_bound
+    assert (np.diff(run["objective"]) <= 1e-12).all() and (np.diff(run["bound"]) >= 0).all()
+    # Every objective on the way is a test's, so none is below the optimum.
+    assert min(run["objective"]) == pytest.approx(report.solution.objective)
+
+
+def test_rounds_close_in_on_the_optimum_of_the_chosen_cases() -> None:
+    report = gathered(arrows())
+    rounds = page_of(report).data["rounds"]
+    assert rounds["round"][0] == 1 and rounds["round"][-1] == 500
+    assert rounds["bound"][-1] <= report.solution.objective + 1e-12 <= rounds["best"][-1] + 2e-12
+    assert rounds["best"][-1] - rounds["bound"][-1] < 0.2 * (rounds["best"][0] - rounds["bound"][0])
+
+
+class Liar(ro.Backend):
+    """Says that its test, any one, cannot be beaten."""
+
+    capabilities = ro.BACKENDS["exact"].capabilities
+
+    def solve(self, problem: ro.Problem, budget: ro.Budget) -> ro.Candidate:
+        weights = np.full(problem.n_chosen, 1 / problem.n_chosen)
+        test = problem.test(cases=list(range(problem.n_cases))[-problem.n_chosen :], weights=weights)
+        return ro.Candidate(test=test, lower_bound=problem.objective(test))
+
+
+def test_a_liar_is_named_in_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BACKENDS, "liar", Entry(__name__, "Liar"))
+    report = gathered(arrows(), backends=["exact", "liar", "scipy-milp"])
+    page = report_page(report, title="", command="")
+    rows = {row[0]: row for row in Reader(page).sections["agreement"]}
+    assert rows["exact"][1] == "agrees" and rows["liar"][1] == "disagrees"
+    assert "is refuted by exact" in rows["liar"][5]
+    assert "No agreement: liar." in page
+    assert re.search(r"Solvers that agree</span><strong>2</strong><span>1 do not<", page)
+
+
+def test_backends_that_would_take_too_long_are_listed_and_not_asked() -> None:
+    report = gathered(arrows(), backends=None, agree_seconds=0.05)
+    assert report.agreement is not None
+    asked = {finding.backend for finding in report.agreement.findings}
+    assert report.not_asked and not asked & set(report.not_asked)
+    assert "exact" in asked
+    witnesses = {name for name, entry in BACKENDS.items() if not entry.capabilities.is_heuristic}
+    assert asked | set(report.not_asked) == witnesses
+    rows = {row[0]: row for row in page_of(report).sections["agreement"]}
+    for name in report.not_asked:
+        assert rows[name][1] == "not asked" and "predicted to take" in rows[name][5]
+
+
+def test_no_test_is_no_report() -> None:
+    problem = arrows()
+    assert gather(problem, scale=UNITS, target_names=["a", "b"], backend="scipy-milp", time_limit_seconds=0.0) is None
+
+
+@settings(max_examples=25)
+@given(problems())
+def test_every_problem_has_a_page(problem: ro.Problem) -> None:
+    """Ties, one policy, zero probabilities, constant results, any loss and measure, required and forbidden cases."""
+    report = gathered(problem, largest_size=problem.size)
+    page = page_of(report)
+    assert page.data["losses"]["objective"] == report.solution.objective
+    assert set(page.sections) >= {"cases", "results", "scores", "losses", "worst", "sizes", "run", "agreement", "game"}
+
+
+@given(
+    st.recursive(st.text() | st.integers(-9, 9) | st.none(), lambda inner: st.lists(inner, max_size=3), max_leaves=8)
+)
+def test_data_survive_the_page_whatever_they_say(value: Any) -> None:
+    text = str(inline_json({"value": value, "name": "</script><!--<script>"}))
+    assert "<" not in text
+    assert json.loads(text) == {"value": value, "name": "</script><!--<script>"}
+
+
+def test_numbers_that_json_cannot_say_become_null() -> None:
+    text = inline_json({"a": [float("inf"), -float("inf"), float("nan"), 0.1], "b": (1.0, {"c": float("nan")})})
+    assert json.loads(text) == {"a": [None, None, None, 0.1], "b": [1.0, {"c": None}]}
+
+
+@pytest.mark.parametrize(
+    ("measure", "k", "n", "linked"),
+    [
+        (ro.KOfN(3, 70), 3, 70, True),
+        (ro.CVaR(0.01), 1, 100, True),
+        (ro.CVaR(0.3), 3, 10, True),
+        (ro.CVaR(1.0), 1, 1, True),
+        (ro.CVaR(1 / 3), 1, 3, False),
+        (ro.CVaR(0.0), 1, 200, False),
+        (ro.CVaR(0.0001), 1, 200, False),
+        (ro.Mean(), 1, 10, True),
+    ],
+)
+def test_the_sliders_begin_at_the_problems_measure(measure: ro.Measure, k: int, n: int, linked: bool) -> None:
+    problem = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0]], size=1, measure=measure)
+    test = problem.test(cases=[0], weights=[1.0])
+    settings = explorer_data(problem, test, ["uniform"])["settings"]
+    assert (settings["k"], settings["n"], settings["linked"]) == (k, n, linked)
+    if isinstance(measure, ro.CVaR):
+        assert settings["tailFraction"] == measure.tail_fraction
+
+
+# On the command line
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    table = pd.DataFrame(
+        100 * np.random.default_rng(3).random((6, 5)),
+        index=[f"case {place}" for place in range(6)],
+        columns=[f"policy {place}" for place in range(5)],
+    )
+    path = tmp_path / "results.csv"
+    table.to_csv(path, index_label="test_case")
+    return path
+
+
+def test_report_writes_a_page_and_prints_the_test(rposst: Run, results: Path) -> None:
+    outcome = rposst(
+        "report", "results.csv", "--size", "2", "--betas", "0,2", "--backends", "exact,pulp-cbc", "--out", "r.html"
+    )
+    assert outcome.code == 0, outcome.err
+    assert "optimal (proved)" in outcome.out and "r.html" in outcome.err
+    page = Reader(Path("r.html").read_text("utf-8"))
+    solved = rposst("solve", "results.csv", "--size", "2", "--betas", "0,2", "--json").json
+    assert [page.data["matrix"]["cases"][case] for case in page.data["matrix"]["chosen"]] == solved["cases"]
+    assert page.data["losses"]["objective"] == pytest.approx(solved["objective"])
+    assert page.data["targets"] == ["beta 0", "beta 2"]
+    assert 0 <= min(min(row) for row in page.data["matrix"]["results"]) and page.data["matrix"]["range"][1] > 50
+    assert [row[0] for row in page.sections["agreement"][1:]] == ["exact", "pulp-cbc"]
+
+
+def test_a_report_says_which_command_made_it(rposst: Run, results: Path) -> None:
+    outcome = rposst("report", "results.csv", "--size", "1", "--no-agree", "--title", "Ours & yours", "--out", "r.html")
+    assert outcome.code == 0, outcome.err
+    text = Path("r.html").read_text("utf-8")
+    assert "<h1>Ours &amp; yours</h1>" in text
+    assert "rposst report results.csv --size 1 --no-agree --title &#39;Ours &amp; yours&#39; --out r.html" in text
+
+
+def test_a_report_on_disagreement_is_written_and_exits_with_one(
+    rposst: Run, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(BACKENDS, "liar", Entry(__name__, "Liar"))
+    outcome = rposst("report", "results.csv", "--size", "2", "--backends", "exact,liar", "--out", "r.html")
+    assert outcome.code == 1
+    assert "No agreement: liar." in outcome.out
+    assert "No agreement: liar." in Path("r.html").read_text("utf-8")
+
+
+def test_a_report_without_a_test_exits_with_one_and_writes_nothing(rposst: Run, results: Path) -> None:
+    outcome = rposst(
+        "report", "results.csv", "--size", "2", "--backend", "scipy-milp", "--time-limit", "0", "--out", "r.html"
+    )
+    assert outcome.code == 1
+    assert "No test was found" in outcome.out
+    assert not Path("r.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--out", "nowhere/r.html"), "the folder 'nowhere' does not exist"),
+        (("--out", "results.csv"), "is read as input"),
+        (("--out", "r.html", "--no-agree", "--backends", "exact"), "exclude each other"),
+        (("--out", "r.html", "--backends", "nobody"), "nobody"),
+        (("--out", "r.html", "--backend", "nobody"), "nobody"),
+        ((), "--out"),
+    ],
+)
+def test_a_report_that_cannot_be_made_is_refused_in_one_line(
+    rposst: Run, results: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    before = results.read_bytes()
+    outcome = rposst("report", "results.csv", "--size", "2", *arguments)
+    assert outcome.code == 2
+    assert message in outcome.err and len(outcome.err.strip().splitlines()) == 1
+    assert results.read_bytes() == before
+
+
+def test_explore_needs_nothing_and_takes_results(rposst: Run, results: Path) -> None:
+    assert rposst("explore", "--out", "small.html").code == 0
+    small = Reader(Path("small.html").read_text("utf-8")).data["explorer"]
+    assert len(small["cases"]) == 3 and len(small["policies"]) == 12 and small["settings"]["n"] == 10
+    outcome = rposst("explore", "results.csv", "--size", "2", "--k", "2", "--n", "7", "--out", "own.html")
+    assert outcome.code == 0, outcome.err
+    own = Reader(Path("own.html").read_text("utf-8")).data["explorer"]
+    assert own["policies"] == [f"policy {place}" for place in range(5)]
+    assert (own["settings"]["k"], own["settings"]["n"]) == (2, 7)
+    assert rposst("explore", "--size", "2", "--out", "own.html").code == 2
+    assert rposst("explore", "results.csv", "--size", "2", "--out", "results.csv").code == 2
