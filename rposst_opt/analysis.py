@@ -113,7 +113,7 @@ def closing_in(problem: Problem, cases: Sequence[int | str], *, rounds: int = 50
     -------
     DataFrame
         `round`, `objective` (of that round's weights), `best` (so far), `lower_bound` (for these cases, the best so
-        far) and `weights`.
+        far) and `weights` (by the cases' positions in the problem, ascending).
     """
     _check_positive("rounds", rounds)
     if len(cases) == 0:

@@ -398,7 +398,8 @@ def report(
 ) -> None:
     """Write a page for a browser: the test, its errors, its proof, who agrees, and the k-of-N explorer."""
     from rposst_opt.io import check_can_write, write_atomically
-    from rposst_opt.pages.report import gather, report_page
+    from rposst_opt.pages.report import gather
+    from rposst_opt.pages.report_page import report_page
     from rposst_opt.words import agreement_words
 
     check_can_write(out)

@@ -174,7 +174,7 @@ class WorstCase(Measure):
 
 @dataclass(frozen=True)
 class KOfN(Measure):
-    r"""The mean of the k worst of n scenarios drawn from Ψ, in exact expectation (paper, section 2.2).
+    r"""The mean of the k worst of n scenarios drawn from Ψ, in exact expectation (paper, section 3.1).
 
     A scenario at tail position u is among the worst u·100 %; of n draws, Binomial(n, u) fall there, and the k worst
     count 1/k each, so

@@ -293,7 +293,11 @@ def sensitivity(table: pd.DataFrame) -> Figure:
     left_out = table[table["left_out"] != "nothing"]
     known = left_out[np.isfinite(left_out["cost"])]
     scale = float(np.abs(_numbers(table, "worst_loss")[np.isfinite(table["worst_loss"])]).max(initial=0.0))
-    costly = known[known["cost"] > COSTS_NOTHING * scale].sort_values("cost", ascending=False, kind="stable")
+    costly = known[known["cost"] > COSTS_NOTHING * scale]
+    in_steps = (
+        costly["cost"] / (COSTS_NOTHING * scale or 1.0)
+    ).round()  # costs that differ by rounding keep their order
+    costly = costly.loc[in_steps.sort_values(ascending=False, kind="stable").index]
     shown = costly.head(MOST_BARS)
     figure = Figure(figsize=(WIDTH, 1.5 + 0.19 * max(len(shown), 3)), layout="constrained")
     axes = figure.subplots()
@@ -324,7 +328,10 @@ def _draw_bars(axes: Axes, shown: pd.DataFrame) -> None:
 
 def _what_is_shown(left_out: pd.DataFrame, known: pd.DataFrame, costly: pd.DataFrame, shown: pd.DataFrame) -> str:
     """In words: how many left-outs cost nothing, how many are not shown, and how many have no test."""
-    parts = [f"Left out one by one, {len(known) - len(costly)} of {len(left_out)} policies and targets cost nothing"]
+    those = f"{len(known) - len(costly)} of {len(left_out)} policies and targets cost nothing"
+    if 0 < len(left_out) == len(costly):
+        those = f"each of {len(left_out)} policies and targets costs something"
+    parts = [f"Left out one by one, {those}"]
     if len(shown) < len(costly):
         parts.append(f"of the other {len(costly)}, the {len(shown)} costliest are shown")
     if len(known) < len(left_out):

@@ -250,6 +250,11 @@ class Problem:
         )
 
     @cached_property
+    def scenario_targets(self) -> IntArray:
+        """The target of each scenario: its row in `targets`."""
+        return _read_only(np.nonzero(self.probabilities)[1].astype(np.int64))
+
+    @cached_property
     def needs(self) -> frozenset[Need]:
         """What a backend must handle to solve this problem."""
         polyhedral = self.loss.pieces.is_polyhedral

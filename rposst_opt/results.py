@@ -87,7 +87,7 @@ def rescale(results: ArrayLike) -> tuple[FloatArray, Scale]:
 
 
 def softmax_targets(results: ArrayLike, betas: Sequence[float] = (0, 1, 2, 4)) -> FloatArray:
-    """Target distributions that put the more weight on a test case the lower its mean result is (paper, section 4).
+    """Target distributions that put the more weight on a test case the lower its mean result is (paper, section 5).
 
     Parameters
     ----------

@@ -53,6 +53,7 @@ ORDER = [
     "rposst_opt.pages.page",
     "rposst_opt.pages.explorer",
     "rposst_opt.pages.report",
+    "rposst_opt.pages.report_page",
     "rposst_opt.experiments",
     "rposst_opt.experiments.domains.arrows",
     "rposst_opt.experiments.domains.poker",

@@ -18,7 +18,8 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 import rposst_opt as ro
 from rposst_opt.pages.explorer import explorer_page
-from rposst_opt.pages.report import gather, report_page
+from rposst_opt.pages.report import gather
+from rposst_opt.pages.report_page import report_page
 
 CASE_NAMES = (
     "<script>alert(1)</script>",

@@ -424,6 +424,12 @@ def test_sensitivity_draws_the_costliest_on_top() -> None:
     assert {"0.3", "0.2", "0.1", "policy", "target"} <= set(words(figure))
 
 
+def test_sensitivity_keeps_the_order_of_costs_that_differ_by_rounding() -> None:
+    figure = plots.sensitivity(left_outs([0.1, 0.2, 0.1 + 1e-16, 0.1 - 1e-16], ["policy"] * 4))
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["1", "0", "2", "3"]
+    assert figure.get_suptitle() == "Left out one by one, each of 4 policies and targets costs something."
+
+
 def test_sensitivity_counts_what_it_does_not_show() -> None:
     costs = [*np.linspace(1, 2, 30).tolist(), 0.0, np.inf, np.nan]
     figure = plots.sensitivity(left_outs(costs, ["policy"] * 33))

@@ -18,7 +18,8 @@ import rposst_opt as ro
 from rposst_opt.backends import BACKENDS, Entry
 from rposst_opt.pages.explorer import explorer_data
 from rposst_opt.pages.page import inline_json
-from rposst_opt.pages.report import Report, gather, report_page
+from rposst_opt.pages.report import Report, gather
+from rposst_opt.pages.report_page import report_page
 
 UNITS = ro.Scale(0.0, 1.0)
 

@@ -1,5 +1,5 @@
 """Pages that open in a browser and need nothing else: the report on a test, and the k-of-N explorer.
 
-Python gathers the numbers (`report`, `explorer`) and writes them into a template together with the scripts that draw
-them (`page`). Only the explorer's sliders and its game compute in the browser, by `assets/measures.js`.
+Python finds the numbers (`report`, `explorer`) and writes them into a template (`page`, `report_page`) together with
+the scripts that draw them. Only the explorer's sliders and its game compute in the browser, by `assets/measures.js`.
 """

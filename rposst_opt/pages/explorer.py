@@ -53,7 +53,7 @@ def explorer_data(problem: Problem, test: EfficientTest, target_names: Sequence[
         "targets": list(target_names),
         "scenarios": {
             "policy": scenarios.policies.tolist(),
-            "target": np.nonzero(problem.probabilities)[1].tolist(),
+            "target": problem.scenario_targets.tolist(),
             "score": scenarios.targets.tolist(),
             "probability": scenarios.probabilities.tolist(),
         },

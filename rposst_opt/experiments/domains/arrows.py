@@ -18,7 +18,7 @@ MARGIN = 0.05 * np.pi  # angles are spread over the half-circle less this margin
 def racing_arrows(
     n: int, rng: np.random.Generator, *, test_cases: Literal["followers", "leaders"] = "followers"
 ) -> "pd.DataFrame":
-    """Racing Arrows (paper, section 4): a follower tries to pass a slower leader, who tries to block.
+    """Racing Arrows (paper, section 5): a follower tries to pass a slower leader, who tries to block.
 
     Each of `n` leaders and `n` followers is an arrow with an angle in [0, π]. The leader wins if the two angles differ
     by less than π/10; otherwise the one who gets further wins, by speed times the sine of the angle, and equals share.
