@@ -124,10 +124,11 @@ def hover(browser: Browser, chart: str, x: float, y: float, axes: str = "") -> s
         y,
         axes,
     )
-    # From the side first: a chart answers to a mouse that moves.
+    # A chart answers to a mouse that moves, and to some of its moves only: the last one counts.
     chain = ActionChains(browser.driver, duration=20)
     for step in (3, 1, 0):
-        chain.w3c_actions.pointer_action.move_to_location(int(left) + step, int(top) + step)
+        chain.w3c_actions.pointer_action.move_to_location(int(left), int(top) + step)
+        chain.pause(0.2)
     chain.perform()
     label = WebDriverWait(browser.driver, 5).until(lambda _: element.find_elements(By.CSS_SELECTOR, ".hovertext"))[0]
     return "\n".join(part.get_attribute("textContent") or "" for part in label.find_elements(By.TAG_NAME, "text"))
