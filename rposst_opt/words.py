@@ -14,14 +14,16 @@ from rposst_opt.solution import Solution, Status
 
 def measure_words(measure: Measure) -> str:
     """What a measure averages."""
+    if isinstance(measure, WorstCase) or measure == CVaR(0.0):
+        return "worst scenario"
     if isinstance(measure, CVaR):
-        return f"mean of the worst {measure.tail_fraction:.4g} of scenarios"
+        return f"mean of the worst {100 * measure.tail_fraction:.4g} % of scenarios"
+    if isinstance(measure, KOfN) and measure.k == 1:
+        return f"expected worst of {measure.n:,} scenarios drawn"
     if isinstance(measure, KOfN):
-        return f"mean of the {measure.k} worst of {measure.n} scenarios drawn"
+        return f"expected mean of the {measure.k:,} worst of {measure.n:,} scenarios drawn"
     if isinstance(measure, Mean):
         return "mean of all scenarios"
-    if isinstance(measure, WorstCase):
-        return "worst scenario"
     return measure.name
 
 

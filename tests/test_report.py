@@ -20,6 +20,7 @@ from rposst_opt.pages.explorer import explorer_data
 from rposst_opt.pages.page import inline_json
 from rposst_opt.pages.report import Report, gather
 from rposst_opt.pages.report_page import report_page
+from rposst_opt.words import measure_words
 
 UNITS = ro.Scale(0.0, 1.0)
 
@@ -326,3 +327,19 @@ def test_explore_needs_nothing_and_takes_results(rposst: Run, results: Path) -> 
     assert (own["settings"]["k"], own["settings"]["n"]) == (2, 7)
     assert rposst("explore", "--size", "2", "--out", "own.html").code == 2
     assert rposst("explore", "results.csv", "--size", "2", "--out", "results.csv").code == 2
+
+
+@pytest.mark.parametrize(
+    ("measure", "words"),
+    [
+        (ro.CVaR(0.01), "mean of the worst 1 % of scenarios"),
+        (ro.CVaR(0.0), "worst scenario"),
+        (ro.WorstCase(), "worst scenario"),
+        (ro.KOfN(1, 2000), "expected worst of 2,000 scenarios drawn"),
+        (ro.KOfN(5, 100), "expected mean of the 5 worst of 100 scenarios drawn"),
+        (ro.Mean(), "mean of all scenarios"),
+        (ro.Mixture([(0.5, ro.Mean()), (0.5, ro.WorstCase())]), "mixture"),
+    ],
+)
+def test_measures_in_words(measure: ro.Measure, words: str) -> None:
+    assert measure_words(measure) == words
