@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -504,6 +505,58 @@ def test_shading_and_losses_make_the_objective(browser: Browser, nasty_report: P
     density = shade["y"][1:]
     area = sum(loss * width * times for loss, width, times in zip(losses["y"], losses["width"], density, strict=True))
     assert area == pytest.approx(nasty_report.solution.objective, rel=1e-9)
+
+
+def test_the_shade_begins_at_the_worst_and_ends_where_nothing_counts(browser: Browser, nasty_report: Page) -> None:
+    browser.open(nasty_report.path)
+    problem = nasty_report.problem
+    losses, likely = problem.losses(nasty_report.test), problem.scenarios.probabilities
+    worst_first = np.argsort(-losses, kind="stable")
+    tails = np.cumsum(likely[worst_first])
+    bars, _, shade = chart_data(browser, "chart-losses")
+    assert shade["x"] == pytest.approx([0.0, *tails]) and shade["line"]["shape"] == "vh"
+    counts = problem.measure.weights(losses, likely)[worst_first] / likely[worst_first]
+    assert shade["y"] == pytest.approx([counts[0], *counts])
+    assert bars["y"] == pytest.approx(losses[worst_first])
+    assert bars["x"] == pytest.approx(tails - likely[worst_first] / 2)
+    assert bars["width"] == pytest.approx(likely[worst_first])
+
+
+def chart_data(browser: Browser, chart: str) -> list[dict[str, Any]]:
+    """What a chart draws, without what plotly keeps beside it."""
+    script = "return JSON.parse(JSON.stringify(document.getElementById(arguments[0]).data))"
+    traces: list[dict[str, Any]] = browser.run(script, chart)
+    return traces
+
+
+def test_charts_of_the_proof_draw_objectives_above_bounds(browser: Browser, nasty_report: Page) -> None:
+    browser.open(nasty_report.path)
+    data = browser.run("return JSON.parse(document.getElementById('data').textContent)")
+    run = {trace["name"]: trace for trace in chart_data(browser, "chart-run")}
+    assert run["best test so far"]["y"] == data["run"]["objective"]
+    assert run["proved bound"]["y"] == data["run"]["bound"]
+    assert run["best test so far"]["x"] == run["proved bound"]["x"] == data["run"]["milliseconds"]
+    assert run["best test so far"]["y"][-1] == nasty_report.solution.objective
+    assert run["proved bound"]["y"][-1] == nasty_report.solution.lower_bound
+    rounds = {trace["name"]: trace for trace in chart_data(browser, "chart-rounds")}
+    for name, key in (("best round", "best"), ("proved bound", "bound"), ("this round", "objective")):
+        assert rounds[name]["y"] == data["rounds"][key] and rounds[name]["x"] == data["rounds"]["round"]
+    (sizes,) = chart_data(browser, "chart-sizes")
+    assert sizes["x"] == [2, 3, 4, 5]  # the required case is counted
+    assert sizes["y"] == data["sizes"]["objective"] and sizes["y"][1] == nasty_report.solution.objective
+    assert [size for size, place in zip(sizes["marker"]["size"], sizes["x"], strict=True) if place == 3] == [13]
+    lower = np.array(sizes["y"]) - sizes["error_y"]["arrayminus"]
+    assert lower == pytest.approx(data["sizes"]["bound"], abs=1e-12)
+
+
+def test_weights_and_scores_are_drawn(browser: Browser, nasty_report: Page) -> None:
+    browser.open(nasty_report.path)
+    (bars,) = chart_data(browser, "chart-weights")
+    assert bars["x"] == pytest.approx(nasty_report.test.weights)
+    same, policies = chart_data(browser, "chart-scores")
+    assert same["x"] == same["y"]
+    assert policies["x"] == pytest.approx(-10 + 40 * nasty_report.problem.results.mean(axis=0))
+    assert policies["y"] == pytest.approx(-10 + 40 * nasty_report.test.score(nasty_report.problem.results))
 
 
 # Light, dark and paper
