@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from browsers import Browser
 from commands import Run
+from scipy import stats
 from selenium.webdriver import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -559,6 +560,66 @@ def test_weights_and_scores_are_drawn(browser: Browser, nasty_report: Page) -> N
     assert policies["y"] == pytest.approx(-10 + 40 * nasty_report.test.score(nasty_report.problem.results))
 
 
+def test_frames_and_arrows_mark_the_chosen_cases(browser: Browser, nasty_report: Page) -> None:
+    browser.open(nasty_report.path)
+    chosen = list(nasty_report.test.cases)
+    everything, alone, arrows = chart_data(browser, "chart-matrix")
+    assert arrows["y"] == chosen
+    frames = browser.run("return document.getElementById('chart-matrix').layout.shapes.map(f => [f.y0, f.y1])")
+    assert frames == [[case - 0.5, case + 0.5] for case in chosen]
+    order = np.argsort(-nasty_report.problem.results.mean(axis=0), kind="stable")
+    in_file_units = -10 + 40 * nasty_report.problem.results[:, order]
+    assert np.array(everything["z"]) == pytest.approx(in_file_units)
+    assert np.array(alone["z"]) == pytest.approx(in_file_units[chosen])
+    labels = browser.run(
+        "return [...document.querySelectorAll('#chart-weights .ytick text')].map(tick => tick.textContent.trim())"
+    )
+    assert labels == [name if len(name) <= 32 else name[:31] + "…" for name in nasty_report.test.case_names]
+
+
+def test_lines_and_names_in_the_explorers_charts(browser: Browser, nasty_report: Page) -> None:
+    browser.open(nasty_report.path)
+    type_into(browser, "#box-eta", 0.4)  # another tail than k/N = 0.2
+    problem, test = nasty_report.problem, nasty_report.test
+    losses = problem.losses(test)
+    worst_first = np.argsort(-losses, kind="stable")
+    bars, cvar, k_of_n, weights, _ = chart_data(browser, "chart-sorted")
+    assert cvar["y"] == pytest.approx([nasty_report.objective(ro.CVaR(0.4))] * 2)
+    assert k_of_n["y"] == pytest.approx([nasty_report.objective(ro.KOfN(2, 10))] * 2)
+    shown = [name.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") for name in bars["text"]]
+    pairs = [(problem.scenarios.policies[s], problem.scenario_targets[s]) for s in worst_first]
+    assert shown == [f"{POLICY_NAMES[policy]}, {TARGET_NAMES[target]}" for policy, target in pairs]
+    assert weights["text"] == bars["text"]
+    limit, _ = chart_data(browser, "chart-limit")
+    assert limit["y"] == pytest.approx([nasty_report.objective(ro.CVaR(0.2))] * 2)
+    objective = chart_data(browser, "chart-losses")[1]
+    assert objective["y"] == [nasty_report.solution.objective] * 2
+
+
+def test_the_game_draws_by_probability_and_charts_what_it_says(browser: Browser, nasty_report: Page) -> None:
+    browser.open(nasty_report.path)
+    drawn = browser.run(
+        """
+        const seen = [];
+        for (let game = 0; game < 600; game += 1) {
+            document.getElementById("restart").click();
+            for (const card of document.getElementById("cards").children) seen.push(Number(card.dataset.scenario));
+        }
+        return seen;
+        """
+    )
+    probabilities = nasty_report.problem.scenarios.probabilities
+    counts = np.bincount(drawn, minlength=len(probabilities))
+    assert counts.sum() == 3600
+    assert stats.chisquare(counts, 3600 * probabilities).pvalue > 1e-4  # its draws are the same in every run
+    browser.find("#play-many").click()
+    yours, worth, least = chart_data(browser, "chart-game")
+    assert yours["y"][-1] == pytest.approx(browser.number("#game-yours"))
+    assert worth["y"][-1] == pytest.approx(browser.number("#game-value"))
+    assert least["y"] == [browser.number("#game-least")] * 2
+    assert yours["x"] == list(range(1, 101))
+
+
 # Light, dark and paper
 
 
@@ -600,6 +661,27 @@ def test_printing_is_light_and_leaves_the_screen_as_it_was(browser: Browser, nas
     assert browser.run("return document.documentElement.dataset.theme") == "dark"
     assert not browser.run("return document.documentElement.classList.contains('printing')")
     assert browser.run("return document.getElementById('chart-matrix')._fullLayout.width") > 900
+
+
+def test_paper_has_all_tables_and_no_controls(browser: Browser, nasty_report: Page) -> None:
+    browser.open(nasty_report.path)
+    shown = "return [...document.querySelectorAll(arguments[0])].map(e => e.getClientRects().length > 0)"
+    assert all(browser.run(shown, "nav, button, .controls, #game"))
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert not any(browser.run(shown, "nav, button, .controls, #game"))
+    assert all(browser.run(shown, "section:not(#game) table, section:not(#game) .chart, .tile"))
+    assert browser.run("return document.querySelector('#scores .scroll').clientHeight") > 100
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_a_narrow_screen_has_one_column(browser: Browser, nasty_report: Page) -> None:
+    lefts = "return [...document.querySelector('#scores .pair').children].map(e => e.getBoundingClientRect().left)"
+    browser.open(nasty_report.path, width=1400)
+    first, second = browser.run(lefts)
+    assert first < second
+    browser.open(nasty_report.path, width=400)
+    first, second = browser.run(lefts)
+    assert first == second
 
 
 # Size

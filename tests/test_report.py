@@ -1,5 +1,6 @@
 """What a report gathers and says, before any browser draws it."""
 
+import html
 import json
 import re
 from html.parser import HTMLParser
@@ -172,6 +173,97 @@ def test_a_liar_is_named_in_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "is refuted by exact" in rows["liar"][5]
     assert "No agreement: liar." in page
     assert re.search(r"Solvers that agree</span><strong>2</strong><span>1 do not<", page)
+
+
+class OutOfTime(Liar):
+    """Has the best test when the time is up."""
+
+    def solve(self, problem: ro.Problem, budget: ro.Budget) -> ro.Candidate:
+        best = ro.solve(problem).test
+        return ro.Candidate(test=best, lower_bound=-np.inf, limit=ro.Limit.TIME)
+
+
+def test_who_ran_out_of_time_has_not_agreed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BACKENDS, "out-of-time", Entry(__name__, "OutOfTime"))
+    page = report_page(gathered(arrows(), backends=["exact", "out-of-time", "scipy-milp"]))
+    assert tiles_of(page)["Solvers that agree"] == ("2", "nobody disagrees; 1 ran out of time")
+
+
+def tiles_of(page: str) -> dict[str, tuple[str, str]]:
+    found = re.findall(r'"tile"><span>(.*?)</span><strong>(.*?)</strong><span>(.*?)</span>', page)
+    return {html.unescape(label): (html.unescape(value), html.unescape(note)) for label, value, note in found}
+
+
+def test_the_tiles_have_the_error_in_the_files_units() -> None:
+    problem = ro.Problem(results=arrows().results, size=2, measure=ro.CVaR(0.5), loss=ro.SquaredError())
+    report = gather(problem, scale=ro.Scale(-100.0, 100.0), backends=[])
+    assert report is not None
+    tiles = tiles_of(report_page(report))
+    errors = 200 * np.abs(problem.scores(report.test) - problem.results.mean(axis=0))
+    value, note = tiles["Score error, in the file's units"]
+    assert float(value) == pytest.approx(np.sort(errors)[-3:].mean(), rel=1e-3)
+    assert note == f"mean of the worst 50 % of scenarios; {errors.mean():.4g} on average, {errors.max():.4g} at worst"
+    assert float(tiles["Objective"][0]) == pytest.approx(report.solution.objective, rel=1e-3)
+    assert tiles["Gap"][0] == "0" and tiles["Gap"][1].startswith("proved: no choice of 2 cases is better")
+    assert tiles["Solvers that agree"] == ("–", "none was asked")
+
+
+def test_what_is_not_proved_is_not_called_so() -> None:
+    report = gathered(arrows(), backend="miniaverage-uniform")
+    tiles = tiles_of(report_page(report))
+    assert tiles["Gap"] == ("unknown", "feasible: nothing is proved about better tests")
+    report = gathered(arrows(), backend="regret-matching")
+    assert report.solution.gap > 1e-6
+    assert tiles_of(report_page(report))["Gap"] == (
+        f"{report.solution.gap:.3g}",
+        "feasible: a better test may exist, within the gap",
+    )
+
+
+def test_the_table_shows_each_backends_own_bound() -> None:
+    report = gathered(arrows(), backends=["exact", "regret-matching"])
+    assert report.agreement is not None
+    rows = {row[0]: row for row in page_of(report).sections["agreement"]}
+    for finding in report.agreement.findings:
+        assert finding.solution is not None and finding.candidate is not None
+        assert float(rows[finding.backend][2]) == pytest.approx(finding.solution.objective, abs=1e-9)
+        assert float(rows[finding.backend][3]) == pytest.approx(finding.candidate.lower_bound, abs=1e-9)
+    assert float(rows["regret-matching"][3]) < float(rows["regret-matching"][2])
+
+
+def test_colours_leave_out_what_is_far_out_and_say_so() -> None:
+    results = np.random.default_rng(0).random((20, 20))
+    for outlier, clipped in ((1.0, False), (50.0, True)):
+        results[0, 0] = outlier
+        problem = ro.Problem(results=results, size=1)
+        report = gather(problem, scale=ro.Scale(10.0, 30.0), backends=[], largest_size=1)
+        assert report is not None
+        page = report_page(report)
+        low, high = Reader(page).data["matrix"]["range"]
+        expected = np.quantile(results, [0.02, 0.98]) if clipped else np.array([results.min(), results.max()])
+        assert [low, high] == pytest.approx(10 + 20 * expected)
+        assert ("Colours end at the 2% and 98% quantiles" in page) == clipped
+
+
+def test_the_tail_is_what_is_seen_first() -> None:
+    def seen(measure: ro.Measure, d: int) -> float:
+        results = np.random.default_rng(1).random((5, d))
+        report = gathered(ro.Problem(results=results, size=1, measure=measure), largest_size=1)
+        share: float = page_of(report).data["losses"]["seen"]
+        return share
+
+    assert seen(ro.CVaR(0.1), 200) == pytest.approx(0.3)
+    assert seen(ro.WorstCase(), 200) == pytest.approx(0.1)  # twenty scenarios
+    assert [seen(ro.Mean(), 200), seen(ro.CVaR(0.01), 10)] == pytest.approx([1.0, 1.0])
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_targets_can_be_chosen_where_there_are_several(count: int) -> None:
+    results = arrows().results
+    problem = ro.Problem(results=results, size=1, targets=ro.softmax_targets(results, range(count)))
+    page = report_page(gathered(problem, largest_size=1))
+    assert ('<div class="controls" hidden>' in page) == (count == 1)
+    assert page.count("<option ") == count
 
 
 def test_backends_that_would_take_too_long_are_listed_and_not_asked() -> None:
