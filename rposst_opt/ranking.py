@@ -1,5 +1,6 @@
 """Which policy is better, by one test and by another?"""
 
+from bisect import bisect_right, insort
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,9 +28,11 @@ def ranks(scores: FloatArray) -> IntArray:
 def swapped_pairs(full: FloatArray, small: FloatArray) -> int:
     """How many pairs of policies two tests rank in opposite orders; a tie in either is no swap."""
     full, small = _without_rounding(full), _without_rounding(small)
-    return sum(
-        int((np.sign(full[j] - full[j + 1 :]) * np.sign(small[j] - small[j + 1 :]) < 0).sum()) for j in range(len(full))
-    )
+    swapped, before = 0, list[float]()
+    for score in small[np.lexsort((small, full))].tolist():  # those that tie in full stand in the order of small
+        swapped += len(before) - bisect_right(before, score)
+        insort(before, score)
+    return swapped
 
 
 def kendall_tau(full: FloatArray, small: FloatArray) -> float:

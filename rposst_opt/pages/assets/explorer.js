@@ -63,9 +63,10 @@ const Explorer = (() => {
     const names = order.map(scenarioName);
     const ours = Measures.weigh(drawn(), order, data.scenarios.probability).weights;
     const theirs = Measures.weigh(limit(), order, data.scenarios.probability).weights;
+    const heaviest = Measures.largest(ours);
     const seen = Math.max(
       Math.min(15, ranks.length),
-      ours.findLastIndex((weight) => weight > 0.004 * Math.max(...ours)) + 1,
+      ours.findLastIndex((weight) => weight > 0.004 * heaviest) + 1,
       theirs.findLastIndex((weight) => weight > 0) + 1,
     );
     const line = (measure, look) => ({
@@ -79,30 +80,26 @@ const Explorer = (() => {
     });
     return {
       traces: [
-        {
-          type: "bar",
+        Charts.columns({
           x: ranks,
           y: sorted,
           text: names,
-          textposition: "none",
           name: "loss",
           showlegend: false,
-          marker: { color: colour("muted") },
+          colour: colour("muted"),
           hovertemplate: "%{text}<br>rank %{x}, loss %{y:.6g}<extra></extra>",
-        },
+        }),
         line(limit(), { color: colour("orange"), width: 2, dash: "dash" }),
         line(drawn(), { color: colour("blue"), width: 3 }),
-        {
-          type: "bar",
+        Charts.columns({
           x: ranks,
           y: ours,
           text: names,
-          textposition: "none",
           yaxis: "y2",
           name: drawn().label,
-          marker: { color: colour("blue") },
+          colour: colour("blue"),
           hovertemplate: "%{text}<br>rank %{x}, weight %{y:.6g}<extra></extra>",
-        },
+        }),
         {
           x: ranks,
           y: theirs,
@@ -118,6 +115,7 @@ const Explorer = (() => {
         yaxis: { title: { text: "loss" }, domain: [0.54, 1], rangemode: "tozero" },
         yaxis2: { title: { text: "weight" }, domain: [0, 0.44], rangemode: "tozero" },
         bargap: 0.15,
+        hovermode: Charts.columnsHover(ranks.length),
       },
     };
   }
@@ -189,7 +187,7 @@ const Explorer = (() => {
       ...data.checks.weights.map(([k, n, tail, weight]) => Measures.kOfN(k, n).tailWeight(tail) - weight),
       ...data.checks.objectives.map(([k, n, value]) => (objective(Measures.kOfN(k, n)) - value) / data.checks.unit),
     ];
-    const largest = Math.max(...differences.map(Math.abs));
+    const largest = Measures.largest(differences.map(Math.abs));
     const fine = largest < 1e-9;
     const note = byId("formula-check");
     note.dataset.value = String(largest);

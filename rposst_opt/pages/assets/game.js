@@ -172,7 +172,7 @@ const Game = (() => {
   function weightRow(name, weight, averaged) {
     const row = document.createElement("tr");
     for (const [text, kind] of [
-      [name, ""],
+      [name, "name"],
       [number(weight, 4), "number"],
       [number(averaged, 4), "number"],
     ]) {

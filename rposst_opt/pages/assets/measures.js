@@ -62,9 +62,13 @@ const Measures = (() => {
     },
   });
 
+  // Not Math.max(...list): there may be more scenarios than a call may have arguments.
+  const largest = (list) => list.reduce((most, value) => Math.max(most, value), -Infinity);
+  const least = (list) => list.reduce((most, value) => Math.min(most, value), Infinity);
+
   const equallyLikely = (probabilities) => {
-    const largest = Math.max(...probabilities);
-    return largest - Math.min(...probabilities) <= 1e-12 * largest;
+    const most = largest(probabilities);
+    return most - least(probabilities) <= 1e-12 * most;
   };
 
   // Positions of losses, worst first; ties by position.
@@ -109,5 +113,5 @@ const Measures = (() => {
     return linear + 2 * quadratic * error;
   };
 
-  return { incompleteBeta, mean, worst, cvar, kOfN, worstFirst, weigh, value, lossOf, slopeOf };
+  return { largest, least, mean, worst, cvar, kOfN, worstFirst, weigh, value, lossOf, slopeOf };
 })();

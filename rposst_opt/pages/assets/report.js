@@ -97,7 +97,7 @@ const Report = (() => {
   function scoresChart() {
     const { policies, small, smallRanks, full } = data.scores;
     const { score, ranks } = full[target()];
-    const ends = [Math.min(...score, ...small), Math.max(...score, ...small)];
+    const ends = [Measures.least, Measures.largest].map((end) => end([end(score), end(small)]));
     return {
       traces: [
         {
@@ -165,8 +165,7 @@ const Report = (() => {
     const density = weight.map((value, place) => value / probability[place]);
     return {
       traces: [
-        {
-          type: "bar",
+        Charts.columns({
           x: middle,
           y: loss,
           width: probability,
@@ -175,12 +174,11 @@ const Report = (() => {
               `${plain(name)}<br>loss ${number(loss[place])}<br>weight ${number(weight[place], 4)}, ` +
               `${number(density[place], 3)} times its probability`,
           ),
-          textposition: "none",
           name: "loss",
-          marker: { color: colour("blue"), line: { width: 0 } },
+          colour: colour("blue"),
           opacity: 0.6,
           hovertemplate: "%{text}<extra></extra>",
-        },
+        }),
         {
           x: [0, 1],
           y: [objective, objective],
@@ -203,6 +201,7 @@ const Report = (() => {
       ],
       layout: {
         bargap: 0,
+        hovermode: Charts.columnsHover(loss.length),
         xaxis: {
           title: { text: "share of scenarios, worst first" },
           range: [0, byId("losses-all").checked ? 1 : seen],
