@@ -179,7 +179,8 @@ def size_curve(
     -------
     DataFrame
         A row per size: `size`, `objective`, `lower_bound`, `status`, `mean_loss` and `worst_loss` of the test, `cases`,
-        `weights` and `seconds`. With a time limit, a row may be feasible only, or have no test at all.
+        `weights`, `limit` (what ended the run early, if anything did) and `seconds`. With a time limit, a row may be
+        feasible only, or have no test at all.
     """
     rows = []
     for size in sizes:
@@ -254,6 +255,7 @@ def _answer(problem: Problem, solution: Solution) -> dict[str, Any]:
         "worst_loss": worst,
         "cases": () if test is None else test.case_names,
         "weights": () if test is None else tuple(test.weights.tolist()),
+        "limit": "" if solution.limit is None else solution.limit.value,
         "seconds": solution.seconds,
     }
 

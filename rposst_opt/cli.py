@@ -156,6 +156,9 @@ def takes_problem(*, optional: bool = False) -> Callable[[Callable[..., None]], 
             stated = {option.name: given.pop(option.name) for option in shared}
             if optional and (stated["results"] is None) != (stated["size"] is None):
                 raise ProblemError("RESULTS.csv and --size go together: give both, or neither.")
+            idle = [option.name for option in shared if stated[option.name] != option.default]
+            if stated["results"] is None and idle:
+                raise ProblemError(f"--{idle[0].replace('_', '-')} states a problem: give RESULTS.csv and --size too.")
             command(None if stated["results"] is None else ProblemOptions(**stated), **given)
 
         wrapper.__signature__ = Signature([*shared, *own])  # type: ignore[attr-defined]  # read by Typer
@@ -437,9 +440,9 @@ def report(
 def explore(
     options: ProblemOptions | None,
     out: Annotated[Path, typer.Option(metavar="EXPLORE.html", help="The page to write.")],
+    time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="For the test whose losses are shown.")] = 60.0,
 ) -> None:
     """Write a page for a browser with sliders for k, N and eta, and a game; on a small race if no results are given."""
-    from rposst_opt.backends import solve as solve_problem
     from rposst_opt.io import check_can_write, write_atomically
     from rposst_opt.pages.explorer import explorer_page
 
@@ -447,11 +450,11 @@ def explore(
     if options is not None:
         _spare_inputs(out, options)
     problem, _, target_names = _small_race() if options is None else _read_problem(options)
-    solution = solve_problem(problem)
-    assert solution.test is not None  # there was no limit
-    page = explorer_page(
-        problem, solution.test, target_names, title="The k-of-N objective, by hand", command=_own_command()
-    )
+    solution = _solve(problem, "auto", {}, time_limit, 0.0)
+    if solution.test is None:
+        console().print(f"No test was found before {solution.limit or 'the run ended'}.", markup=False)
+        raise typer.Exit(1)
+    page = explorer_page(problem, solution, target_names, title="The k-of-N objective, by hand", command=_own_command())
     write_atomically(out, page)
     console(stderr=True).print(plain(f"{out}: open it in a browser; it needs no network."), soft_wrap=True)
 

@@ -35,6 +35,17 @@ def swapped_pairs(full: FloatArray, small: FloatArray) -> int:
     return swapped
 
 
+def newly_tied_pairs(full: FloatArray, small: FloatArray) -> int:
+    """How many pairs of policies the full test tells apart and the small one does not."""
+    full, small = _without_rounding(full), _without_rounding(small)
+    return _tied_pairs(small[:, None]) - _tied_pairs(np.column_stack([small, full]))
+
+
+def _tied_pairs(rows: FloatArray) -> int:
+    counts = np.unique(rows, axis=0, return_counts=True)[1]
+    return int((counts * (counts - 1) // 2).sum())
+
+
 def kendall_tau(full: FloatArray, small: FloatArray) -> float:
     """Kendall's τ-b of two tests' scores; NaN where a test gives all policies the same."""
     from scipy.stats import kendalltau
@@ -50,7 +61,12 @@ def ranking_words(names: Sequence[str], full: FloatArray, small: FloatArray) -> 
     tau = kendall_tau(full, small)
     tau_words = f" (Kendall's τ {tau:.3f})" if np.isfinite(tau) else ""
     pairs = len(full) * (len(full) - 1) // 2
-    told = f"Of {pairs:,} pairs of policies, {swapped_pairs(full, small):,} change their order{tau_words}."
+    if pairs == 0:
+        return "There is one policy, and nothing to rank."
+    tied = newly_tied_pairs(full, small)
+    tied_words = f", and {tied:,} can no longer be told apart" if tied else ""
+    swapped = swapped_pairs(full, small)
+    told = f"Pairs of policies: {pairs:,}; in the opposite order: {swapped:,}{tied_words}{tau_words}."
     by_full, by_small = ranks(full), ranks(small)
     best = np.flatnonzero(by_full == 1)
     if (by_small[best] == 1).any():

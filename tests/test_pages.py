@@ -100,7 +100,7 @@ def race_explorer(tmp_path_factory: pytest.TempPathFactory) -> Page:
     assert solution.test is not None
     path = tmp_path_factory.mktemp("explorer") / "explore.html"
     names = [f"beta {beta}" for beta in (0, 1, 2, 4)]
-    path.write_text(explorer_page(problem, solution.test, names, title="Explorer", command="rposst explore"), "utf-8")
+    path.write_text(explorer_page(problem, solution, names, title="Explorer", command="rposst explore"), "utf-8")
     return Page(path, problem, solution)
 
 
@@ -365,6 +365,15 @@ def test_the_way_to_the_limit_is_the_packages(browser: Browser, nasty_report: Pa
     assert path[-1]["value"] == pytest.approx(nasty_report.objective(ro.CVaR(0.2)), rel=1e-2)
 
 
+def test_the_way_to_the_limit_is_a_line_where_it_is_one(browser: Browser, race_explorer: Page) -> None:
+    browser.open(race_explorer.path)
+    type_into(browser, "#box-n", 7)
+    type_into(browser, "#box-k", 7)
+    low, high = browser.run("return document.getElementById('chart-limit').layout.yaxis.range")
+    mean = race_explorer.objective(ro.Mean())
+    assert low < 0.9995 * mean and high > 1.0005 * mean
+
+
 def test_the_formulas_agree_with_the_package_everywhere(browser: Browser, race_explorer: Page) -> None:
     browser.open(race_explorer.path)
     rng = np.random.default_rng(0)
@@ -485,9 +494,19 @@ def test_the_ranking_follows_the_chosen_target(browser: Browser, nasty_report: P
             assert moves == expected[int(np.sign(by_full - by_small))]
         pairs = [(i, j) for i in range(8) for j in range(i)]
         swapped = sum((full[i] - full[j]) * (small[i] - small[j]) < 0 for i, j in pairs)
-        assert f"Of 28 pairs of policies, {swapped} change their order" in browser.find("#ranking-words").text
+        assert f"Pairs of policies: 28; in the opposite order: {swapped}" in browser.find("#ranking-words").text
         axis = browser.run("return document.getElementById('chart-scores').data[1].x")
         assert axis == pytest.approx(-10 + 40 * full)
+
+
+def test_a_single_target_offers_no_choice(browser: Browser, tmp_path: Path) -> None:
+    report = gather(ro.Problem(results=np.random.default_rng(9).random((4, 5)), size=1), backends=[])
+    assert report is not None
+    page = tmp_path / "one.html"
+    page.write_text(report_page(report), "utf-8")
+    browser.open(page)
+    assert not browser.find("#target").is_displayed()
+    assert browser.complaints() == []
 
 
 def test_all_losses_can_be_looked_at(browser: Browser, nasty_report: Page) -> None:

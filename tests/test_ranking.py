@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rposst_opt.ranking import kendall_tau, ranking_words, ranks, swapped_pairs
+from rposst_opt.ranking import kendall_tau, newly_tied_pairs, ranking_words, ranks, swapped_pairs
 
 scores = st.lists(st.sampled_from([-2.0, 0.0, 0.1, 0.3, 1e6]) | st.integers(-9, 9).map(float), min_size=1, max_size=12)
 
@@ -43,11 +43,19 @@ def test_tau_is_one_minus_one_and_unknown() -> None:
 def test_words_name_the_best_policy_where_it_changes() -> None:
     names = ["first", "second", "third"]
     full, small = np.array([3.0, 2.0, 1.0]), np.array([2.0, 3.0, 1.0])
-    assert ranking_words(names, full, full).endswith(
-        "0 change their order (Kendall's τ 1.000). The best policy is the same."
+    assert ranking_words(names, full, full) == (
+        "Pairs of policies: 3; in the opposite order: 0 (Kendall's τ 1.000). The best policy is the same."
     )
     told = ranking_words(names, full, small)
-    assert told.startswith("Of 3 pairs of policies, 1 change their order")
+    assert told.startswith("Pairs of policies: 3; in the opposite order: 1 (")
     assert told.endswith("The full test's best policy, 'first', is number 2 by the small test.")
-    assert ranking_words(names, np.ones(3), small).endswith("0 change their order. The best policy is the same.")
-    assert ranking_words(["alone"], np.ones(1), np.ones(1)).startswith("Of 0 pairs")
+    assert ranking_words(names, np.ones(3), small).endswith("in the opposite order: 0. The best policy is the same.")
+    assert ", and 1 can no longer be told apart" in ranking_words(names, full, np.array([2.0, 2.0, 1.0]))
+    assert ranking_words(["alone"], np.ones(1), np.ones(1)) == "There is one policy, and nothing to rank."
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 20))
+def test_newly_tied_pairs_are_those_that_only_the_full_test_tells_apart(seed: int, count: int) -> None:
+    full, small = np.random.default_rng(seed).integers(0, 6, (2, count)) / 10
+    by_hand = sum(full[i] != full[j] and small[i] == small[j] for i in range(count) for j in range(i))
+    assert newly_tied_pairs(full, small) == by_hand

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from strategies import problems
 
 import rposst_opt as ro
+from rposst_opt.analysis import size_curve
 from rposst_opt.backends import BACKENDS, Entry
 from rposst_opt.pages.explorer import explorer_data
 from rposst_opt.pages.page import inline_json
@@ -204,7 +205,7 @@ def test_the_tiles_have_the_error_in_the_files_units() -> None:
     assert float(value) == pytest.approx(np.sort(errors)[-3:].mean(), rel=1e-3)
     assert note == f"mean of the worst 50 % of scenarios; {errors.mean():.4g} on average, {errors.max():.4g} at worst"
     assert float(tiles["Objective"][0]) == pytest.approx(report.solution.objective, rel=1e-3)
-    assert tiles["Gap"][0] == "0" and tiles["Gap"][1].startswith("proved: no choice of 2 cases is better")
+    assert tiles["Gap"][0] == "0" and tiles["Gap"][1].startswith("proved: no other choice of cases is better")
     assert tiles["Solvers that agree"] == ("–", "none was asked")
 
 
@@ -279,6 +280,47 @@ def test_backends_that_would_take_too_long_are_listed_and_not_asked() -> None:
         assert rows[name][1] == "not asked" and "predicted to take" in rows[name][5]
 
 
+@pytest.mark.parametrize(
+    ("stage", "sizes"), [("regret matching+", [2]), ("the best tests", [2]), ("exact", [1, 2, 3, 4])]
+)
+def test_an_interrupt_leaves_out_the_rest_of_a_report(stage: str, sizes: list[int]) -> None:
+    def interrupt(what: str) -> None:
+        if what.startswith(stage):
+            raise KeyboardInterrupt
+
+    report = gathered(arrows(), backends=["exact"], tell=interrupt)
+    assert report.interrupted and report.agreement is None
+    assert report.sizes["size"].tolist() == sizes
+    page = report_page(report)
+    assert "An interrupt came before others were asked." in page
+    assert report.solution.status is ro.Status.OPTIMAL
+
+
+def test_an_interrupted_size_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def interrupted(problem: ro.Problem, sizes: list[int], **options: Any) -> pd.DataFrame:
+        asked.extend(sizes)
+        table = size_curve(problem, sizes, **options)
+        return table.assign(limit="an interrupt") if sizes == [2] and len(asked) > 2 else table
+
+    monkeypatch.setattr("rposst_opt.pages.report.size_curve", interrupted)
+    report = gathered(arrows(), backends=["exact"])
+    assert report.sizes["size"].tolist() == [1, 2]
+    assert report.interrupted and report.agreement is None
+
+
+def test_a_test_that_others_beat_is_not_called_agreed() -> None:
+    report = gathered(arrows(), backend="random", backends=["exact", "scipy-milp"])
+    best = ro.solve(arrows()).objective
+    assert report.solution.objective > best + 0.01
+    page = report_page(report)
+    assert tiles_of(page)["Solvers that agree"] == ("0", f"others found a better test, at {best:.4g}")
+    assert f"The others found a better test than this report&#39;s, at {best:.6g}." in page
+    sizes = Reader(page).data["sizes"]
+    assert sizes["objective"][1] == pytest.approx(best)  # the best achievable, not this one
+
+
 def test_no_test_is_no_report() -> None:
     problem = arrows()
     assert gather(problem, scale=UNITS, target_names=["a", "b"], backend="scipy-milp", time_limit_seconds=0.0) is None
@@ -318,7 +360,8 @@ def test_numbers_that_json_cannot_say_become_null() -> None:
         (ro.CVaR(1 / 3), 1, 3, False),
         (ro.CVaR(0.0), 1, 200, False),
         (ro.CVaR(0.0001), 1, 200, False),
-        (ro.Mean(), 1, 10, True),
+        (ro.Mean(), 1, 1, True),
+        (ro.WorstCase(), 1, 200, False),
     ],
 )
 def test_the_sliders_begin_at_the_problems_measure(measure: ro.Measure, k: int, n: int, linked: bool) -> None:
@@ -395,6 +438,7 @@ def test_a_report_without_a_test_exits_with_one_and_writes_nothing(rposst: Run, 
         (("--out", "r.html", "--no-agree", "--backends", "exact"), "exclude each other"),
         (("--out", "r.html", "--backends", "nobody"), "nobody"),
         (("--out", "r.html", "--backend", "nobody"), "nobody"),
+        (("--out", "r.html", "--agree-time-limit", "-1"), "must not be negative"),
         ((), "--out"),
     ],
 )
@@ -418,6 +462,8 @@ def test_explore_needs_nothing_and_takes_results(rposst: Run, results: Path) -> 
     assert own["policies"] == [f"policy {place}" for place in range(5)]
     assert (own["settings"]["k"], own["settings"]["n"]) == (2, 7)
     assert rposst("explore", "--size", "2", "--out", "own.html").code == 2
+    idle = rposst("explore", "--k", "3", "--n", "10", "--out", "own.html")
+    assert idle.code == 2 and "--k states a problem" in idle.err
     assert rposst("explore", "results.csv", "--size", "2", "--out", "results.csv").code == 2
 
 

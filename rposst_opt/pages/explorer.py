@@ -1,5 +1,6 @@
 """The k-of-N explorer: what its sliders and its game need to know about a test."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -9,9 +10,10 @@ import numpy as np
 
 from rposst_opt.backends import solve
 from rposst_opt.efficient_test import EfficientTest
-from rposst_opt.measures import CVaR, KOfN, Measure
+from rposst_opt.measures import CVaR, KOfN, Mean, Measure, WorstCase
 from rposst_opt.pages.page import EXPLORER_SCRIPTS, render
 from rposst_opt.problem import Problem
+from rposst_opt.solution import Solution, Status
 from rposst_opt.words import measure_words
 
 MOST_DRAWN = 10_000  # by the explorer's sliders
@@ -23,9 +25,13 @@ CHECKED_TAILS = (0.001, 0.01, 0.1, 0.5, 0.9, 0.999)
 
 
 def explorer_page(
-    problem: Problem, test: EfficientTest, target_names: Sequence[str], *, title: str, command: str
+    problem: Problem, solution: Solution, target_names: Sequence[str], *, title: str, command: str
 ) -> str:
-    """The explorer alone, on the losses of this test."""
+    """The explorer alone, on the losses of a solution's test."""
+    test = solution.test
+    assert test is not None
+    best = "the best one there is" if solution.status is Status.OPTIMAL else "the best one that was found in time"
+    targets = "one target" if len(target_names) == 1 else f"{len(target_names)} targets"
     return render(
         "explorer.html",
         data={"explorer": explorer_data(problem, test, target_names)},
@@ -34,8 +40,7 @@ def explorer_page(
         command=command,
         words=(
             f"{len(test.cases)} of {problem.n_cases} test cases, {problem.n_scenarios:,} scenarios "
-            f"({problem.n_policies} policies, {len(target_names)} targets); the test is the best one for the "
-            f"{measure_words(problem.measure)}."
+            f"({problem.n_policies} policies, {targets}); the test is {best} for the {measure_words(problem.measure)}."
         ),
     )
 
@@ -80,6 +85,10 @@ def _settings(measure: Measure) -> dict[str, Any]:
                 "linked": same,
             }
         return {"k": 1, "n": LARGEST_DENOMINATOR, "tailFraction": measure.tail_fraction, "linked": False}
+    if isinstance(measure, WorstCase):
+        return _settings(CVaR(0.0))
+    if isinstance(measure, Mean):
+        return {"k": 1, "n": 1, "tailFraction": 1.0, "linked": True}
     return {"k": 1, "n": 10, "tailFraction": 0.1, "linked": True}
 
 
@@ -98,10 +107,12 @@ def _checks(problem: Problem, test: EfficientTest) -> dict[str, Any]:
 
 
 def _game_values(problem: Problem, test: EfficientTest) -> dict[int, dict[int, float]]:
-    """The least k-of-N objective that weights on these cases can have, for every N and k of the game."""
+    """The least k-of-N objective that weights on these cases can have, if proved, for every N and k of the game."""
+
+    def least(measure: KOfN) -> float:
+        solution = solve(replace(alone, measure=measure))
+        return solution.objective if solution.status is Status.OPTIMAL else math.nan
+
     others = [case for case in problem.selectable_cases if case not in test.cases]
     alone = replace(problem, forbidden_cases=(*problem.forbidden_cases, *others))
-    return {
-        n: {k: solve(replace(alone, measure=KOfN(k, n))).objective for k in range(1, min(n, GAME_MOST_CHARGED) + 1)}
-        for n in GAME_DRAWS
-    }
+    return {n: {k: least(KOfN(k, n)) for k in range(1, min(n, GAME_MOST_CHARGED) + 1)} for n in GAME_DRAWS}

@@ -8,12 +8,13 @@ import pandas as pd
 
 from rposst_opt.agreement import Agreement, agree
 from rposst_opt.analysis import closing_in, size_curve
-from rposst_opt.backends import AUTO, BACKENDS, solve
+from rposst_opt.backends import AUTO, BACKENDS, entry_of, solve
 from rposst_opt.efficient_test import EfficientTest
+from rposst_opt.errors import ProblemError
 from rposst_opt.forecast import in_words, predict
 from rposst_opt.problem import Problem
 from rposst_opt.results import Scale
-from rposst_opt.solution import Progress, Solution
+from rposst_opt.solution import Limit, Progress, Solution, Status
 
 SOLVE_SECONDS = 60.0  # for the test itself, and for the best test of each other size
 AGREE_SECONDS = 10.0  # for each backend
@@ -44,6 +45,8 @@ class Report:
         None if nobody was asked.
     not_asked : mapping of str to str
         Backends that would have taken too long, and how long.
+    interrupted : bool
+        Whether an interrupt came before everything was run.
     """
 
     problem: Problem
@@ -55,6 +58,7 @@ class Report:
     rounds: pd.DataFrame
     agreement: Agreement | None
     not_asked: Mapping[str, str] = field(default_factory=dict)
+    interrupted: bool = False
 
     @property
     def test(self) -> EfficientTest:
@@ -94,6 +98,8 @@ def gather(
 ) -> Report | None:
     """Solve the problem and all that the report compares it with; None if no test was found.
 
+    An interrupt ends what is being run, and leaves out the rest.
+
     Parameters
     ----------
     problem : Problem
@@ -113,25 +119,36 @@ def gather(
     tell : callable, optional
         Called with what is being done.
     """
+    for name in backends or ():
+        entry_of(name)
+    if not agree_seconds >= 0:
+        raise ProblemError(f"the time for each backend must not be negative, got {agree_seconds:g}.")
     tell("the test itself")
     trace = _Trace()
     solution = solve(problem, backend, time_limit_seconds=time_limit_seconds, progress=trace)
     if solution.test is None:
         return None
     news = trace.of(solution)
-    tell("regret matching+ on the chosen cases")
-    rounds = closing_in(problem, solution.test.cases, rounds=ROUNDS)
     largest = problem.size + SIZES_BEYOND if largest_size is None else largest_size
     largest = min(max(largest, problem.size), len(problem.selectable_cases))
-    tell(f"the best tests of 1 to {largest} cases")
-    sizes = size_curve(
-        problem, range(1, largest + 1), time_limit_seconds=time_limit_seconds, known={problem.size: solution}
-    )
-    not_asked = _too_slow(problem, agree_seconds) if backends is None else {}
-    if backends is None:
-        witnesses = (name for name, entry in BACKENDS.items() if not entry.capabilities.is_heuristic)
-        backends = [name for name in witnesses if name not in not_asked]
-    agreement = agree(problem, backends, time_limit_seconds=agree_seconds, progress=tell) if backends else None
+    # What there is to say if an interrupt comes before the rest.
+    rounds = closing_in(problem, solution.test.cases, rounds=1)
+    sizes = size_curve(problem, [problem.size], known={problem.size: solution})
+    agreement, not_asked = None, dict[str, str]()
+    interrupted = solution.limit is Limit.INTERRUPT
+    try:
+        if not interrupted:
+            tell("regret matching+ on the chosen cases")
+            rounds = closing_in(problem, solution.test.cases, rounds=ROUNDS)
+            tell(f"the best tests of 1 to {largest} cases")
+            sizes = _sizes_up_to(largest, problem, solution, time_limit_seconds)
+            interrupted = bool((sizes["limit"] == Limit.INTERRUPT.value).any())
+        if not interrupted:
+            not_asked = _too_slow(problem, agree_seconds) if backends is None else {}
+            asked = _witnesses(not_asked) if backends is None else backends
+            agreement = agree(problem, asked, time_limit_seconds=agree_seconds, progress=tell) if asked else None
+    except KeyboardInterrupt:
+        interrupted = True
     return Report(
         problem=problem,
         scale=scale or Scale(0.0, 1.0),
@@ -142,7 +159,27 @@ def gather(
         rounds=rounds,
         agreement=agreement,
         not_asked=not_asked,
+        interrupted=interrupted,
     )
+
+
+def _sizes_up_to(largest: int, problem: Problem, solution: Solution, time_limit_seconds: float | None) -> pd.DataFrame:
+    """The best test of every size; an interrupt ends it with the sizes so far."""
+    # A test that is not proved may be far from the best of its size, whoever was asked for it.
+    known = {problem.size: solution} if solution.status is Status.OPTIMAL else {}
+    rows = []
+    for size in range(1, largest + 1):
+        row = size_curve(problem, [size], time_limit_seconds=time_limit_seconds, known=known).iloc[0]
+        rows.append(row.to_dict())
+        if row["limit"] == Limit.INTERRUPT.value:
+            break
+    return pd.DataFrame(rows)
+
+
+def _witnesses(not_asked: Mapping[str, str]) -> list[str]:
+    """All that promise something, but for these."""
+    promising = (name for name, entry in BACKENDS.items() if not entry.capabilities.is_heuristic)
+    return [name for name in promising if name not in not_asked]
 
 
 def _too_slow(problem: Problem, seconds: float) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rposst_opt.agreement import Agreement
+from rposst_opt.backends import BACKENDS
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.io import agreement_rows
 from rposst_opt.losses import FloatArray
@@ -16,7 +16,7 @@ from rposst_opt.pages.report import Report
 from rposst_opt.problem import IntArray, Problem
 from rposst_opt.ranking import ranking_words, ranks
 from rposst_opt.results import Scale
-from rposst_opt.solution import Status
+from rposst_opt.solution import TIE_TOLERANCE, Status
 from rposst_opt.words import agreement_words, facts, measure_words, score_errors, status_words
 
 ROUNDS_SHOWN = 150
@@ -50,17 +50,13 @@ def report_page(report: Report, *, title: str = "A small test", command: str = "
         worst=_worst_rows(report, losses),
         worst_words=(
             f"The antagonist puts weight on {int((losses.weights > 0).sum()):,} of {problem.n_scenarios:,}; "
-            "the worst come first, with scores in the units of the file."
+            "the worst come first. Where losses tie, it charges them in the order of the file. Scores are in the units "
+            "of the file, losses in those that were optimised."
         ),
         sizes_words=_sizes_words(report.sizes),
         run_words=f"The run of {solution.backend}: {status_words(solution)}.",
         agreement=_agreement_rows(report),
-        agreement_words=(
-            "Nobody else was asked."
-            if report.agreement is None
-            else f"{agreement_words(report.agreement)} Every test is scored again by one judge; no solver's own number "
-            "is shown as its objective."
-        ),
+        agreement_words=_agreement_words(report),
     )
 
 
@@ -72,7 +68,7 @@ def _tiles(report: Report) -> list[dict[str, str]]:
     problem, solution = report.problem, report.solution
     robust, mean, worst = score_errors(problem, solution, report.scale)
     proved = solution.status is Status.OPTIMAL
-    agreeing, agreeing_note = _who_agrees(report.agreement)
+    agreeing, agreeing_note = _who_agrees(report)
     return [
         {
             "label": "Score error, in the file's units",
@@ -88,7 +84,7 @@ def _tiles(report: Report) -> list[dict[str, str]]:
             "label": "Gap",
             "value": "0" if proved else f"{solution.gap:.3g}" if np.isfinite(solution.gap) else "unknown",
             "note": (
-                f"proved: no choice of {problem.size} cases is better by more than {max(solution.gap, 1e-12):.0e}"
+                f"proved: no other choice of cases is better by more than {solution.gap:.3g}"
                 if proved
                 else status_words(solution)
             ),
@@ -101,10 +97,14 @@ def _tiles(report: Report) -> list[dict[str, str]]:
     ]
 
 
-def _who_agrees(agreement: Agreement | None) -> tuple[str, str]:
+def _who_agrees(report: Report) -> tuple[str, str]:
     """How many solvers came to the same value by themselves, and what is to be said of the others."""
+    agreement = report.agreement
     if agreement is None:
         return "–", "none was asked"
+    better = _better_by_others(report)
+    if better is not None:
+        return "0", f"others found a better test, at {better:.4g}"
     answered = [finding.solution for finding in agreement.findings if finding not in agreement.dissenters]
     in_time = [solution for solution in answered if solution is not None and solution.limit is None]
     stopped = sum(solution is not None and solution.limit is not None for solution in answered)
@@ -112,6 +112,27 @@ def _who_agrees(agreement: Agreement | None) -> tuple[str, str]:
     if stopped:
         notes.append(f"{stopped} ran out of time")
     return str(len(in_time)), "; ".join(notes)
+
+
+def _better_by_others(report: Report) -> float | None:
+    """The best objective of the other solvers, if it is better than this report's test."""
+    best = None if report.agreement is None else report.agreement.best
+    if best is None or best.solution is None:
+        return None
+    allowance = TIE_TOLERANCE * report.problem.unit + report.problem.rounding
+    tolerance = BACKENDS[best.backend].capabilities.tolerance * report.problem.unit
+    better = best.solution.objective < report.solution.objective - allowance - tolerance
+    return best.solution.objective if better else None
+
+
+def _agreement_words(report: Report) -> str:
+    if report.agreement is None:
+        return "An interrupt came before others were asked." if report.interrupted else "Nobody else was asked."
+    better = _better_by_others(report)
+    told = agreement_words(report.agreement)
+    if better is not None:
+        told = f"The others found a better test than this report's, at {better:.6g}. Among themselves: {told}"
+    return f"{told} Every test is scored again by one judge; no solver's own number is shown as its objective."
 
 
 def _agreement_rows(report: Report) -> list[dict[str, str]]:
@@ -195,7 +216,7 @@ def _worst_rows(report: Report, losses: _Losses) -> list[dict[str, str]]:
 
 
 def _in_file_units(scores: Any, scale: Scale) -> Any:
-    return scale.low + scale.in_file_units(scores)
+    return scale.low * (1 - scores) + scale.high * scores  # high - low may be beyond float64 when this is not
 
 
 def _data(report: Report, losses: _Losses) -> dict[str, Any]:
@@ -233,7 +254,7 @@ def _data(report: Report, losses: _Losses) -> dict[str, Any]:
             "size": (report.sizes["size"] + len(problem.required_cases)).tolist(),
             "objective": report.sizes["objective"].tolist(),
             "bound": report.sizes["lower_bound"].tolist(),
-            "words": [", ".join(cases) for cases in report.sizes["cases"]],
+            "tests": [list(cases) for cases in report.sizes["cases"]],
             "own": problem.n_chosen,
         },
         "explorer": explorer_data(problem, test, report.target_names),

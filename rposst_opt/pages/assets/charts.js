@@ -34,6 +34,7 @@ const Charts = (() => {
       linecolor: colour("faint"),
       tickcolor: colour("faint"),
       automargin: true,
+      exponentformat: "power",
       ...settings,
     };
   }

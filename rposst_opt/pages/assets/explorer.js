@@ -87,7 +87,7 @@ const Explorer = (() => {
           name: "loss",
           showlegend: false,
           colour: colour("muted"),
-          hovertemplate: "%{text}<br>rank %{x}, loss %{y:.6g}<extra></extra>",
+          hovertemplate: "%{text}<br>rank %{x}, loss %{y:.6~g}<extra></extra>",
         }),
         line(limit(), { color: colour("orange"), width: 2, dash: "dash" }),
         line(drawn(), { color: colour("blue"), width: 3 }),
@@ -98,7 +98,7 @@ const Explorer = (() => {
           yaxis: "y2",
           name: drawn().label,
           colour: colour("blue"),
-          hovertemplate: "%{text}<br>rank %{x}, weight %{y:.6g}<extra></extra>",
+          hovertemplate: "%{text}<br>rank %{x}, weight %{y:.6~g}<extra></extra>",
         }),
         {
           x: ranks,
@@ -107,7 +107,7 @@ const Explorer = (() => {
           name: limit().label,
           mode: "lines",
           line: { color: colour("orange"), width: 2, shape: "hvh", dash: "dash" },
-          hovertemplate: `${limit().label}<br>rank %{x}, weight %{y:.6g}<extra></extra>`,
+          hovertemplate: `${limit().label}<br>rank %{x}, weight %{y:.6~g}<extra></extra>`,
         },
       ],
       layout: {
@@ -138,6 +138,10 @@ const Explorer = (() => {
     const share = settings.k / settings.n;
     const end = objective(Measures.cvar(share));
     const draws = path.map((point) => point.n);
+    const values = [end, ...path.map((point) => point.value)];
+    const middle = (Measures.largest(values) + Measures.least(values)) / 2;
+    // Differences by rounding alone are drawn as what they are: a line.
+    const reach = Math.max(0.6 * (Measures.largest(values) - Measures.least(values)), 1e-3 * Math.abs(middle), 1e-300);
     return {
       traces: [
         {
@@ -146,7 +150,7 @@ const Explorer = (() => {
           name: Measures.cvar(share).label,
           mode: "lines",
           line: { color: colour("orange"), width: 2, dash: "dash" },
-          hovertemplate: `${Measures.cvar(share).label}: %{y:.6g}<extra></extra>`,
+          hovertemplate: `${Measures.cvar(share).label}: %{y:.6~g}<extra></extra>`,
         },
         {
           x: draws,
@@ -155,12 +159,12 @@ const Explorer = (() => {
           name: "k-of-N with the same k/N",
           mode: "lines+markers",
           line: { color: colour("blue"), width: 2 },
-          hovertemplate: "%{text}: %{y:.6g}<extra></extra>",
+          hovertemplate: "%{text}: %{y:.6~g}<extra></extra>",
         },
       ],
       layout: {
         xaxis: { title: { text: "N" }, type: "log", dtick: 1 },
-        yaxis: { title: { text: "objective" } },
+        yaxis: { title: { text: "objective" }, range: [middle - reach, middle + reach] },
       },
     };
   }
@@ -256,7 +260,7 @@ const Explorer = (() => {
     ]) {
       const [slider, box] = [byId(`slider-${id}`), byId(`box-${id}`)];
       if (id === "k") slider.max = box.max = String(settings.n);
-      if (id === "n") slider.max = String(Math.max(200, settings.n));
+      if (id === "n") slider.max = String(Math.max(Number(slider.max), settings.n)); // it must not shrink under a thumb
       slider.value = String(value);
       box.value = String(Number(value.toPrecision(6)));
     }

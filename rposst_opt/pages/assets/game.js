@@ -121,7 +121,7 @@ const Game = (() => {
       name,
       mode: rounds.length < 40 ? "lines+markers" : "lines",
       line: look,
-      hovertemplate: `round %{x}: %{y:.6g}<extra>${name}</extra>`,
+      hovertemplate: `round %{x}: %{y:.6~g}<extra>${name}</extra>`,
     });
     return {
       traces: [
@@ -133,7 +133,7 @@ const Game = (() => {
           name: "the best possible test",
           mode: "lines",
           line: { color: colour("green"), width: 2, dash: "dash" },
-          hovertemplate: "the best possible test: %{y:.6g}<extra></extra>",
+          hovertemplate: "the best possible test: %{y:.6~g}<extra></extra>",
         },
       ],
       layout: {

@@ -1,6 +1,6 @@
 "use strict";
 
-// The report's own charts; its data are the package's numbers, and nothing is computed here but ranks' differences.
+// The report's own charts; what is optimised, proved or judged in them are the package's numbers.
 const Report = (() => {
   const { colour, plain, tick, number } = Charts;
   const byId = (id) => document.getElementById(id);
@@ -22,7 +22,7 @@ const Report = (() => {
       z: rows.map((x) => results[x]),
       text: hover(rows),
       coloraxis: "coloraxis",
-      hovertemplate: "%{text}<br>result %{z:.6g}<extra></extra>",
+      hovertemplate: "%{text}<br>result %{z:.6~g}<extra></extra>",
       ...settings,
     });
     const all = cases.map((_, place) => place);
@@ -117,7 +117,7 @@ const Report = (() => {
           mode: "markers",
           name: "policy",
           marker: { color: colour("blue"), size: 8, opacity: 0.75, line: { width: 1, color: colour("card") } },
-          hovertemplate: "%{text}<br>full score %{x:.6g}, small test %{y:.6g}<extra></extra>",
+          hovertemplate: "%{text}<br>full score %{x:.6~g}, small test %{y:.6~g}<extra></extra>",
         },
       ],
       layout: {
@@ -230,7 +230,7 @@ const Report = (() => {
     mode: "lines+markers",
     line: { width: 2, ...look },
     marker: { size: 5 },
-    hovertemplate: `%{x:.6g}: %{y:.6g}<extra>${name}</extra>`,
+    hovertemplate: `%{x:.6~g}: %{y:.6~g}<extra>${name}</extra>`,
   });
 
   function runChart() {
@@ -268,8 +268,13 @@ const Report = (() => {
     };
   }
 
+  function caseList(cases) {
+    const lines = cases.slice(0, 8).map((name) => tick(name, 40));
+    return [...lines, ...(cases.length > 8 ? [`and ${cases.length - 8} more`] : [])].join("<br>");
+  }
+
   function sizesChart() {
-    const { size, objective, bound, words, own } = data.sizes;
+    const { size, objective, bound, tests, own } = data.sizes;
     return {
       traces: [
         {
@@ -279,17 +284,17 @@ const Report = (() => {
             type: "data",
             symmetric: false,
             array: size.map(() => 0),
-            arrayminus: objective.map((value, place) => value - bound[place]),
+            arrayminus: objective.map((value, place) => (bound[place] === null ? 0 : value - bound[place])),
             color: colour("faint"),
           },
-          text: words.map(plain),
+          text: tests.map(caseList),
           mode: "lines+markers",
           line: { color: colour("blue"), width: 2 },
           marker: {
             size: size.map((m) => (m === own ? 13 : 8)),
             color: size.map((m) => colour(m === own ? "orange" : "blue")),
           },
-          hovertemplate: "%{x} cases: %{y:.6g}<br>%{text}<extra></extra>",
+          hovertemplate: "%{x} cases: %{y:.6~g}<br>%{text}<extra></extra>",
         },
       ],
       layout: {
@@ -313,7 +318,7 @@ const Report = (() => {
           customdata: chosen.map((x) => plain(cases[x])),
           textposition: "auto",
           marker: { color: colour("orange") },
-          hovertemplate: "%{customdata}<br>weight %{x:.6g}<extra></extra>",
+          hovertemplate: "%{customdata}<br>weight %{x:.6~g}<extra></extra>",
         },
       ],
       layout: {
