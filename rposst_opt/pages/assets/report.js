@@ -46,11 +46,13 @@ const Report = (() => {
       y1: x + 0.5,
       line: { color: colour("orange"), width: 1.5 },
     }));
-    const split = 0.78;
+    const named = cases.length <= FEW;
+    const rows = cases.length + chosen.length;
+    const split = 1 - Math.min(0.45, Math.max(0.14, chosen.length / rows));
     return {
       traces: [heat(all, {}), heat(chosen, { yaxis: "y2", xaxis: "x2" }), marked],
       layout: {
-        height: Math.min(900, Math.max(420, 150 + 14 * cases.length)),
+        height: Math.min(1000, Math.max(420, 170 + (named ? 20 : 14) * rows)),
         shapes: outlines,
         coloraxis: {
           colorscale: COLOURS,
@@ -69,10 +71,10 @@ const Report = (() => {
         },
         xaxis2: { matches: "x", anchor: "y2", showticklabels: false, ticks: "", showgrid: false, zeroline: false },
         yaxis: {
-          title: { text: "test cases" },
+          title: { text: named ? "" : "test cases" },
           domain: [0, split - 0.04],
-          tickvals: cases.length <= FEW ? all : [],
-          ticktext: cases.length <= FEW ? labels(cases) : [],
+          tickvals: named ? all : [],
+          ticktext: named ? labels(cases) : [],
           range: [cases.length - 0.5, -0.5],
           showgrid: false,
           zeroline: false,
