@@ -429,7 +429,8 @@ def report(
     heading = title or f"A small test for {options.results.stem}"
     write_atomically(out, report_page(found, title=heading, command=_own_command()))
     _show_solution(console(), found.problem, found.solution, found.scale)
-    console(stderr=True).print(plain(f"{out}: open it in a browser; it needs no network."), soft_wrap=True)
+    missing = " An interrupt came before all was run, and the page lacks the rest." if found.interrupted else ""
+    console(stderr=True).print(plain(f"{out}: open it in a browser; it needs no network.{missing}"), soft_wrap=True)
     if found.agreement is not None and not found.agreement.agreed:
         console().print(plain(agreement_words(found.agreement)))
         raise typer.Exit(1)

@@ -421,6 +421,19 @@ def test_a_report_on_disagreement_is_written_and_exits_with_one(
     assert "No agreement: liar." in Path("r.html").read_text("utf-8")
 
 
+def test_an_interrupted_report_is_written_and_says_so(
+    rposst: Run, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rposst_opt.pages.report.agree", interrupted)
+    outcome = rposst("report", "results.csv", "--size", "2", "--out", "r.html")
+    assert outcome.code == 0
+    assert "the page lacks the rest" in outcome.err and "optimal (proved)" in outcome.out
+    assert "An interrupt came before others were asked." in Path("r.html").read_text("utf-8")
+
+
 def test_a_report_without_a_test_exits_with_one_and_writes_nothing(rposst: Run, results: Path) -> None:
     outcome = rposst(
         "report", "results.csv", "--size", "2", "--backend", "scipy-milp", "--time-limit", "0", "--out", "r.html"
