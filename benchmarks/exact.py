@@ -25,8 +25,8 @@ import pandas as pd
 
 import rposst_opt as ro
 from benchmarks.regret_matching import racing_arrows_problem
-from rposst_opt.compilation import available_cores
-from rposst_opt.io import read_results
+from rposst_opt.files.tables import read_results
+from rposst_opt.solvers.running import available_cores
 
 HERE = Path(__file__).parent
 REPEATS = 25

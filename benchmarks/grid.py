@@ -1,9 +1,9 @@
 """Every backend over a grid of problems, each run in a process of its own. Run: make bench, or make bench-quick.
 
-Problems are drawn by `rposst_opt.calibration`: 0/1 answers, real numbers, nearly low-rank and noisy matrices; five
-measures, two losses. A run has a limit on time and on memory. Answers are compared before times are. What was measured
-goes to ``benchmarks/grid.csv``; ``benchmarks.report`` makes tables and figures of it. To fit the package's table of
-predicted times to it: python -m benchmarks.grid --fit.
+Problems are drawn by `rposst_opt.backends.calibration`: 0/1 answers, real numbers, nearly low-rank and noisy matrices;
+five measures, two losses. A run has a limit on time and on memory. Answers are compared before times are. What was
+measured goes to ``benchmarks/grid.csv``; ``benchmarks.report`` makes tables and figures of it. To fit the package's
+table of predicted times to it: python -m benchmarks.grid --fit.
 """
 
 import argparse
@@ -22,10 +22,10 @@ import pandas as pd
 
 import rposst_opt as ro
 from rposst_opt.backends import BACKENDS, entry_of, missing_packages
-from rposst_opt.calibration import GAP, Instance, draw_instances, fit_models, provers, record_of
-from rposst_opt.compilation import available_cores
-from rposst_opt.forecast import TABLE, as_table
-from rposst_opt.io import write_atomically
+from rposst_opt.backends.calibration import GAP, Instance, draw_instances, fit_models, provers, record_of
+from rposst_opt.backends.forecast import TABLE, as_table
+from rposst_opt.files.tables import write_atomically
+from rposst_opt.solvers.running import available_cores
 
 HERE = Path(__file__).parent
 FIT, CHECK = 48, 75  # problems to fit predictions to, and others to check them on

@@ -8,7 +8,7 @@ import argparse
 from dataclasses import replace
 
 import rposst_opt as ro
-from rposst_opt.calibration import Instance
+from rposst_opt.backends.calibration import Instance
 
 
 def main() -> None:

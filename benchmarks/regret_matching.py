@@ -11,8 +11,8 @@ import statistics
 import numpy as np
 
 import rposst_opt as ro
-from rposst_opt.compilation import available_cores
 from rposst_opt.experiments.domains import racing_arrows
+from rposst_opt.solvers.running import available_cores
 
 REPEATS = 7
 

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from benchmarks.grid import CHECK_SECONDS, FIT_SECONDS
 from rposst_opt.backends import choose_backend
-from rposst_opt.calibration import Instance
-from rposst_opt.forecast import TABLE, VARIABLE
-from rposst_opt.plots import GREY
+from rposst_opt.backends.calibration import Instance
+from rposst_opt.backends.forecast import TABLE, VARIABLE
+from rposst_opt.reports.plots import GREY
 
 HERE = Path(__file__).parent
 START, END = "<!-- measured: grid -->\n", "<!-- end of grid -->\n"

@@ -8,10 +8,10 @@ import pytest
 
 import rposst_opt as ro
 from benchmarks.regret_matching import racing_arrows_problem
-from rposst_opt.calibration import Instance
-from rposst_opt.kernels.response import scaled_game
-from rposst_opt.kernels.swaps import price_cases, settle_rows
-from rposst_opt.kernels.tuple_game import make_mixture, make_tuple_game
+from rposst_opt.backends.calibration import Instance
+from rposst_opt.solvers.kernels.response import scaled_game
+from rposst_opt.solvers.kernels.swaps import price_cases, settle_rows
+from rposst_opt.solvers.kernels.tuple_game import make_mixture, make_tuple_game
 
 Benchmark = Callable[..., Any]
 

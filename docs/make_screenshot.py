@@ -11,8 +11,8 @@ from browsers import open_browser
 
 import rposst_opt as ro
 from rposst_opt.experiments.domains import racing_arrows
-from rposst_opt.pages.report import gather
-from rposst_opt.pages.report_page import report_page
+from rposst_opt.reports.pages.report import gather
+from rposst_opt.reports.pages.report_page import report_page
 
 PICTURE = Path(__file__).with_name("report.png")
 WIDTH, HEIGHT = 1400, 1660

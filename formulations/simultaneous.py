@@ -34,12 +34,12 @@ from formulations.duality import allowed_tail_weights
 from formulations.epigraph import Epigraph, make_epigraph
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import BackendFailure, Unsupported
-from rposst_opt.exact import Exact
 from rposst_opt.losses import FloatArray
 from rposst_opt.measures import Mean
-from rposst_opt.mixed import SMALLEST_PROBABILITY, MixedTest
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solution import Budget, Candidate
+from rposst_opt.solvers.exact import Exact
+from rposst_opt.solvers.simultaneous import SMALLEST_PROBABILITY, MixedTest
 
 COLUMN_TOLERANCE = 1e-7  # relative to the scale of losses: how much a column must promise to be worth adding
 EXPLICIT_LOSSES = 20_000  # tuples times scenarios up to which the explicit program is the faster way

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from rposst_opt.agreement import Agreement as Agreement
-    from rposst_opt.agreement import Verdict as Verdict
-    from rposst_opt.agreement import agree as agree
     from rposst_opt.backends import BACKENDS as BACKENDS
     from rposst_opt.backends import solve as solve
+    from rposst_opt.backends.agreement import Agreement as Agreement
+    from rposst_opt.backends.agreement import Verdict as Verdict
+    from rposst_opt.backends.agreement import agree as agree
+    from rposst_opt.backends.iterative import IterativeSelection as IterativeSelection
+    from rposst_opt.backends.iterative import select_iteratively as select_iteratively
     from rposst_opt.bounds import regret_matching_gap as regret_matching_gap
     from rposst_opt.certificate import Certificate as Certificate
     from rposst_opt.certificate import CertificateCut as CertificateCut
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     from rposst_opt.errors import ProblemError as ProblemError
     from rposst_opt.errors import RposstError as RposstError
     from rposst_opt.errors import Unsupported as Unsupported
-    from rposst_opt.iterative import IterativeSelection as IterativeSelection
-    from rposst_opt.iterative import select_iteratively as select_iteratively
     from rposst_opt.losses import AbsoluteError as AbsoluteError
     from rposst_opt.losses import EpsilonInsensitiveError as EpsilonInsensitiveError
     from rposst_opt.losses import HuberError as HuberError
@@ -44,17 +44,13 @@ if TYPE_CHECKING:
     from rposst_opt.measures import Measure as Measure
     from rposst_opt.measures import Mixture as Mixture
     from rposst_opt.measures import WorstCase as WorstCase
-    from rposst_opt.mixed import MixedTest as MixedTest
-    from rposst_opt.mixed import Simultaneous as Simultaneous
     from rposst_opt.problem import Need as Need
     from rposst_opt.problem import Problem as Problem
+    from rposst_opt.reports import analysis as analysis
+    from rposst_opt.reports import plots as plots
     from rposst_opt.results import Scale as Scale
     from rposst_opt.results import rescale as rescale
     from rposst_opt.results import softmax_targets as softmax_targets
-    from rposst_opt.sampled import DirichletSampler as DirichletSampler
-    from rposst_opt.sampled import SampledRegretMatching as SampledRegretMatching
-    from rposst_opt.sampled import ScenarioSampler as ScenarioSampler
-    from rposst_opt.sampled import TableSampler as TableSampler
     from rposst_opt.solution import Backend as Backend
     from rposst_opt.solution import BackendChoice as BackendChoice
     from rposst_opt.solution import Budget as Budget
@@ -66,11 +62,17 @@ if TYPE_CHECKING:
     from rposst_opt.solution import Solution as Solution
     from rposst_opt.solution import Stats as Stats
     from rposst_opt.solution import Status as Status
+    from rposst_opt.solvers.sampled import DirichletSampler as DirichletSampler
+    from rposst_opt.solvers.sampled import SampledRegretMatching as SampledRegretMatching
+    from rposst_opt.solvers.sampled import ScenarioSampler as ScenarioSampler
+    from rposst_opt.solvers.sampled import TableSampler as TableSampler
+    from rposst_opt.solvers.simultaneous import MixedTest as MixedTest
+    from rposst_opt.solvers.simultaneous import Simultaneous as Simultaneous
 
 # Where each public name lives. Names are imported when they are first used, so that the command line can print its help
 # without waiting for NumPy.
 _HOMES = {
-    "agreement": ("Agreement", "Verdict", "agree"),
+    "backends.agreement": ("Agreement", "Verdict", "agree"),
     "backends": ("BACKENDS", "solve"),
     "bounds": ("regret_matching_gap",),
     "certificate": ("Certificate", "CertificateCut", "Verification", "verify_certificate"),
@@ -83,7 +85,7 @@ _HOMES = {
         "RposstError",
         "Unsupported",
     ),
-    "iterative": ("IterativeSelection", "select_iteratively"),
+    "backends.iterative": ("IterativeSelection", "select_iteratively"),
     "losses": (
         "AbsoluteError",
         "EpsilonInsensitiveError",
@@ -94,10 +96,10 @@ _HOMES = {
         "SquaredError",
     ),
     "measures": ("CVaR", "KOfN", "Mean", "Measure", "Mixture", "WorstCase"),
-    "mixed": ("MixedTest", "Simultaneous"),
+    "solvers.simultaneous": ("MixedTest", "Simultaneous"),
     "problem": ("Need", "Problem"),
     "results": ("Scale", "rescale", "softmax_targets"),
-    "sampled": ("DirichletSampler", "SampledRegretMatching", "ScenarioSampler", "TableSampler"),
+    "solvers.sampled": ("DirichletSampler", "SampledRegretMatching", "ScenarioSampler", "TableSampler"),
     "solution": (
         "Backend",
         "BackendChoice",
@@ -113,11 +115,14 @@ _HOMES = {
     ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+_MODULES = {"analysis": "reports.analysis", "plots": "reports.plots"}
 
-__all__ = ["__version__", *sorted(_HOME_OF)]
+__all__ = ["__version__", *sorted([*_HOME_OF, *_MODULES])]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{_MODULES[name]}")
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)

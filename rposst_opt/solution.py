@@ -151,7 +151,8 @@ class BackendChoice:
     ----------
     backend : str
     predicted_seconds : mapping of str to float
-        To a proved optimum, by `rposst_opt.forecast`; of all backends it knows, whether or not they can be used here.
+        To a proved optimum, by `rposst_opt.backends.forecast`; of all backends it knows, whether or not they can be
+        used here.
     reason : str
     """
 

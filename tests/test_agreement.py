@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from instances import INSTANCES
 from scipy.optimize import linprog
 from strategies import problems
 
 import rposst_opt as ro
-from rposst_opt.agreement import Finding
 from rposst_opt.backends import BACKENDS, Entry, how_to_install
-from rposst_opt.instances import INSTANCES
+from rposst_opt.backends.agreement import Finding
 
 HONEST = ["regret-matching", "scipy-milp"]
 TOLERANCE = 1e-6  # of a witness, relative to the largest loss, which is 1 in `PROBLEM`

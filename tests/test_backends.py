@@ -375,7 +375,7 @@ def test_every_backend_is_in_the_table() -> None:
         and hasattr(kind, "solve")
         and kind is not ro.Backend
     }
-    assert ("rposst_opt.game", "RegretMatching") in declared
+    assert ("rposst_opt.solvers.regret_matching", "RegretMatching") in declared
     assert declared <= {(entry.module, entry.kind) for entry in BACKENDS.values()}
 
 

@@ -13,7 +13,7 @@ from strategies import problems
 import rposst_opt as ro
 from rposst_opt.experiments.domains import racing_arrows
 
-BASELINES = [name for name, entry in ro.BACKENDS.items() if entry.module == "rposst_opt.baselines"]
+BASELINES = [name for name, entry in ro.BACKENDS.items() if entry.module == "rposst_opt.solvers.baselines"]
 
 
 def losses_of(problem: ro.Problem, cases: tuple[int, ...]) -> np.ndarray:

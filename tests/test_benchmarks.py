@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from benchmarks import grid, report
-from rposst_opt import backends, forecast
-from rposst_opt.calibration import Instance, draw_instances
+from rposst_opt import backends
+from rposst_opt.backends import forecast
+from rposst_opt.backends.calibration import Instance, draw_instances
 from rposst_opt.solution import Budget, Candidate, Capabilities
 
 ROOT = Path(__file__).parent.parent

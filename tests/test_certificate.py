@@ -13,9 +13,9 @@ from strategies import problems
 
 import rposst_opt as ro
 from rposst_opt import certificate as checker
-from rposst_opt import exact
 from rposst_opt.experiments.domains import racing_arrows
-from rposst_opt.io import as_json, certificate_record, read_certificate
+from rposst_opt.files.tables import as_json, certificate_record, read_certificate
+from rposst_opt.solvers import exact
 
 
 def arrows() -> ro.Problem:

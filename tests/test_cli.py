@@ -940,7 +940,7 @@ class TestRunsThatEndEarly:
         assert outcome.code == 0
         assert "the time limit" in outcome.out
 
-    @pytest.mark.parametrize("module", ["typer", "numpy", "pandas", "numba", "rposst_opt.kernels.response"])
+    @pytest.mark.parametrize("module", ["typer", "numpy", "pandas", "numba", "rposst_opt.solvers.kernels.response"])
     def test_an_interrupt_during_start_up_leaves_no_traceback(self, crossed: Path, module: str) -> None:
         self.check_start_up(crossed, STARTING_UP.format(module=module, command=str(COMMAND)))
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from numba import config
 
-from rposst_opt.kernels import compiling
-from rposst_opt.kernels.hitting_set import explore
-from rposst_opt.kernels.regret_matching import play_tuples
-from rposst_opt.kernels.tuple_game import settle
+from rposst_opt.solvers.kernels import compiling
+from rposst_opt.solvers.kernels.hitting_set import explore
+from rposst_opt.solvers.kernels.regret_matching import play_tuples
+from rposst_opt.solvers.kernels.tuple_game import settle
 
 
 @pytest.fixture

@@ -22,12 +22,12 @@ from scipy.optimize import linprog
 from strategies import RESULT_KINDS, problems
 
 import rposst_opt as ro
-from rposst_opt import exact
 from rposst_opt.experiments.domains import racing_arrows
-from rposst_opt.kernels.hitting_set import Nodes, count_bits, first_member
-from rposst_opt.kernels.response import scaled_game
-from rposst_opt.kernels.tuple_game import make_tuple_game, place_row, settle
-from rposst_opt.searchers import set_of
+from rposst_opt.solvers import exact
+from rposst_opt.solvers.kernels.hitting_set import Nodes, count_bits, first_member
+from rposst_opt.solvers.kernels.response import scaled_game
+from rposst_opt.solvers.kernels.tuple_game import make_tuple_game, place_row, settle
+from rposst_opt.solvers.searchers import set_of
 
 
 def all_tuples(problem: ro.Problem) -> Iterator[tuple[int, ...]]:

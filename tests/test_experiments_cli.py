@@ -14,7 +14,7 @@ from rposst_opt.errors import BackendUnavailable
 from rposst_opt.experiments import reproductions
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.experiments.reproductions import DOMAINS, REPRODUCTIONS, Domain, Reproduction
-from rposst_opt.io import match_logs, read_results
+from rposst_opt.files.tables import match_logs, read_results
 
 LOG = """\
 # name/game/hands/seed match holdem.limit.2p.reverse_blinds.game 2 1

@@ -12,10 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rposst_opt as ro
-from rposst_opt import backends, calibration, forecast
-from rposst_opt.backends import choose_backend
-from rposst_opt.calibration import KINDS, MEASURES, Instance, draw_instances, fit_models, provers, record_of
-from rposst_opt.forecast import Model, Run, as_table, effective_rank, features, fit, predict, read_table, users_table
+from rposst_opt import backends
+from rposst_opt.backends import calibration, choose_backend, forecast
+from rposst_opt.backends.calibration import KINDS, MEASURES, Instance, draw_instances, fit_models, provers, record_of
+from rposst_opt.backends.forecast import (
+    Model,
+    Run,
+    as_table,
+    effective_rank,
+    features,
+    fit,
+    predict,
+    read_table,
+    users_table,
+)
 
 PROBLEM = Instance("noisy", 20, 3, 10, 4, "cvar-0.01", "absolute", 0).problem()
 

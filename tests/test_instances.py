@@ -1,8 +1,8 @@
 import pytest
+from instances import INSTANCES
 
 import rposst_opt as ro
 from rposst_opt.backends import how_to_install
-from rposst_opt.instances import INSTANCES
 
 COMMERCIAL = {"gurobi", "mosek"}
 

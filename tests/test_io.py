@@ -14,7 +14,7 @@ import pytest
 from contract import KEYS_OF_THE_CONTRACT
 
 import rposst_opt as ro
-from rposst_opt.io import (
+from rposst_opt.files.tables import (
     as_json,
     check_can_write,
     read_probabilities,

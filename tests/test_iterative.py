@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rposst_opt as ro
-from rposst_opt.iterative import select_iteratively
+from rposst_opt.backends.iterative import select_iteratively
 
 PROBLEM = ro.Problem(results=np.random.default_rng(4).random((12, 9)), size=4, measure=ro.CVaR(0.2), required_cases=[7])
 

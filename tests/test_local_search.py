@@ -12,12 +12,12 @@ from scipy.optimize import linprog
 from strategies import problems
 
 import rposst_opt as ro
-from rposst_opt import local_search
+from rposst_opt.backends.iterative import select_iteratively
 from rposst_opt.experiments.domains import racing_arrows
-from rposst_opt.iterative import select_iteratively
-from rposst_opt.local_search import LocalSearch
 from rposst_opt.losses import FloatArray
 from rposst_opt.solution import Budget, Progress
+from rposst_opt.solvers import local_search
+from rposst_opt.solvers.local_search import LocalSearch
 
 
 def answers(n_items: int, n_policies: int, seed: int) -> FloatArray:

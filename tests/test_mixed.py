@@ -8,7 +8,7 @@ import pytest
 import rposst_opt as ro
 from formulations.simultaneous import exploitability, simultaneous_optimum
 from rposst_opt.experiments.domains import racing_arrows
-from rposst_opt.mixed import MixedTest, Simultaneous
+from rposst_opt.solvers.simultaneous import MixedTest, Simultaneous
 
 
 def arrows(n: int, size: int, **changes: Any) -> ro.Problem:

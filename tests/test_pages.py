@@ -19,9 +19,9 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 import rposst_opt as ro
-from rposst_opt.pages.explorer import explorer_page
-from rposst_opt.pages.report import gather
-from rposst_opt.pages.report_page import report_page
+from rposst_opt.reports.pages.explorer import explorer_page
+from rposst_opt.reports.pages.report import gather
+from rposst_opt.reports.pages.report_page import report_page
 
 CASE_NAMES = (
     "<script>alert(1)</script>",

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from strategies import problems
 
 import rposst_opt as ro
-from rposst_opt.analysis import size_curve
 from rposst_opt.backends import BACKENDS, Entry
-from rposst_opt.pages.explorer import explorer_data
-from rposst_opt.pages.page import inline_json
-from rposst_opt.pages.report import Report, gather
-from rposst_opt.pages.report_page import report_page
-from rposst_opt.words import measure_words
+from rposst_opt.reports.analysis import size_curve
+from rposst_opt.reports.pages.explorer import explorer_data
+from rposst_opt.reports.pages.page import inline_json
+from rposst_opt.reports.pages.report import Report, gather
+from rposst_opt.reports.pages.report_page import report_page
+from rposst_opt.reports.wording import measure_words
 
 UNITS = ro.Scale(0.0, 1.0)
 
@@ -304,7 +304,7 @@ def test_an_interrupted_size_is_the_last(monkeypatch: pytest.MonkeyPatch) -> Non
         table = size_curve(problem, sizes, **options)
         return table.assign(limit="an interrupt") if sizes == [2] and len(asked) > 2 else table
 
-    monkeypatch.setattr("rposst_opt.pages.report.size_curve", interrupted)
+    monkeypatch.setattr("rposst_opt.reports.pages.report.size_curve", interrupted)
     report = gathered(arrows(), backends=["exact"])
     assert report.sizes["size"].tolist() == [1, 2]
     assert report.interrupted and report.agreement is None
@@ -427,7 +427,7 @@ def test_an_interrupted_report_is_written_and_says_so(
     def interrupted(*arguments: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rposst_opt.pages.report.agree", interrupted)
+    monkeypatch.setattr("rposst_opt.reports.pages.report.agree", interrupted)
     outcome = rposst("report", "results.csv", "--size", "2", "--out", "r.html")
     assert outcome.code == 0
     assert "the page lacks the rest" in outcome.err and "optimal (proved)" in outcome.out

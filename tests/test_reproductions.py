@@ -11,7 +11,7 @@ import rposst_opt as ro
 from rposst_opt.experiments import reproductions
 from rposst_opt.experiments.protocol import Choice, Split, holdout_errors
 from rposst_opt.experiments.reproductions import DOMAINS, REPRODUCTIONS, Request, names_for_all, quick, reproduce
-from rposst_opt.io import read_results
+from rposst_opt.files.tables import read_results
 
 METHODS = ("regret-matching", "exact", "minimax-uniform", "random")
 

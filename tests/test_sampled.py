@@ -9,8 +9,8 @@ import pytest
 import rposst_opt as ro
 from rposst_opt.bounds import largest_loss, sampled_gap
 from rposst_opt.experiments.domains import racing_arrows
-from rposst_opt.kernels.sampled import mean_of_worst, play_sampled
-from rposst_opt.sampled import DirichletSampler, SampledRegretMatching, TableSampler, k_and_n
+from rposst_opt.solvers.kernels.sampled import mean_of_worst, play_sampled
+from rposst_opt.solvers.sampled import DirichletSampler, SampledRegretMatching, TableSampler, k_and_n
 
 
 def arrows(n: int, size: int, **changes: Any) -> ro.Problem:

@@ -5,7 +5,7 @@ import pytest
 
 import rposst_opt as ro
 from rposst_opt.bounds import log_bar, successive_rejects_error
-from rposst_opt.successive_rejects import phase_lengths, successive_rejects
+from rposst_opt.solvers.successive_rejects import phase_lengths, successive_rejects
 
 
 def test_the_allocation_for_four_arms_by_hand() -> None:

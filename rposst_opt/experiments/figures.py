@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from rposst_opt.experiments.methods import METHODS, REFERENCE
-from rposst_opt.io import write_with
-from rposst_opt.plots import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY_BLUE, STYLE, VERMILION
+from rposst_opt.files.tables import write_with
+from rposst_opt.reports.plots import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY_BLUE, STYLE, VERMILION
 
 LOOKS: dict[str, dict[str, Any]] = {
     REFERENCE: {"color": BLUE, "linewidth": 2.4},

@@ -35,9 +35,9 @@ SEED = 2023
 
 @cache
 def _sources() -> str:
-    """Tells states of the code apart that choose tests; what writes and draws tables is left out."""
+    """Tells states of the code apart that choose tests; what predicts, words, writes and draws is left out."""
     package = Path(rposst_opt.__file__).parent
-    chooses = [path for path in package.rglob("*.py") if path.parent.name != "experiments" and path.name != "cli.py"]
+    chooses = [*package.glob("*.py"), *package.glob("solvers/**/*.py"), package / "backends" / "__init__.py"]
     chooses += [package / "experiments" / "methods.py", package / "experiments" / "protocol.py"]
     return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(chooses))).hexdigest()
 

@@ -22,15 +22,14 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from rposst_opt.bounds import largest_loss
-from rposst_opt.compilation import announced_compilation, available_cores
 from rposst_opt.errors import Unsupported
-from rposst_opt.kernels.sampled import mean_of_worst, play_sampled
 from rposst_opt.losses import FloatArray
 from rposst_opt.measures import CVaR, KOfN, Mean, Measure, WorstCase, equally_likely
-from rposst_opt.options import check_counts
 from rposst_opt.problem import IntArray, Need, Problem
 from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Progress, Stats
-from rposst_opt.successive_rejects import successive_rejects
+from rposst_opt.solvers.kernels.sampled import mean_of_worst, play_sampled
+from rposst_opt.solvers.running import announced_compilation, available_cores, check_counts
+from rposst_opt.solvers.successive_rejects import successive_rejects
 
 STRETCH = 256  # tuples that a thread takes on at a time
 MOST_TUPLES = 5_000_000  # whose weights are kept

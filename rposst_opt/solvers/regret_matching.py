@@ -26,13 +26,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from rposst_opt.compilation import announced_compilation, available_cores
-from rposst_opt.kernels.regret_matching import make_tuple_run, play_tuple, play_tuples, tuple_at
-from rposst_opt.kernels.response import make_game, make_response
 from rposst_opt.losses import FloatArray
-from rposst_opt.options import check_counts
 from rposst_opt.problem import IntArray, Need, Problem
 from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Progress, Stats
+from rposst_opt.solvers.kernels.regret_matching import make_tuple_run, play_tuple, play_tuples, tuple_at
+from rposst_opt.solvers.kernels.response import make_game, make_response
+from rposst_opt.solvers.running import announced_compilation, available_cores, check_counts
 
 ROUNDING = 1e-12  # relative to the scale of losses: a bound must exceed the best loss by more than this to prune
 STRETCH_SECONDS = 0.05  # how much a thread takes on at a time: little enough to stop soon, enough to hide the overhead

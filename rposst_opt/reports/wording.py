@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rposst_opt.agreement import Agreement
 from rposst_opt.backends import ANYTIME
+from rposst_opt.backends.agreement import Agreement
 from rposst_opt.losses import AbsoluteError
 from rposst_opt.measures import CVaR, KOfN, Mean, Measure, WorstCase
 from rposst_opt.problem import Problem

@@ -1,4 +1,4 @@
-"""What every backend with compiled kernels needs: how many cores there are, and a word when compiling takes long."""
+"""What every solver needs to run: checked options, the cores there are, and a word when compiling takes long."""
 
 import logging
 import os
@@ -6,8 +6,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rposst_opt.errors import ProblemError
+
 logger = logging.getLogger("rposst_opt")
 
+MOST = 10**9  # of rounds, threads or samples: beyond it somebody has mistyped
 ANNOUNCE_AFTER_SECONDS = 1.0  # loading compiled code takes less, compiling it more
 
 
@@ -35,3 +38,12 @@ def announced_compilation(kernels: str) -> Iterator[None]:
         _compiled.add(kernels)
     finally:
         notice.cancel()
+
+
+def check_counts(**options: int | None) -> None:
+    """Refuse whatever is not a whole number from 1 on; None is an option that was not given."""
+    for name, number in options.items():
+        if number is None:
+            continue
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= MOST:
+            raise ProblemError(f"`{name}` must be a whole number from 1 to {MOST:,}, got {number!r}.")

@@ -18,7 +18,7 @@ EXPLORER_SCRIPTS = ("measures.js", "charts.js", "explorer.js", "game.js")
 def render(template: str, *, data: Mapping[str, Any], scripts: Sequence[str], **values: object) -> str:
     """Fill a template; every value is shown as text, whatever it contains."""
     environment = Environment(
-        loader=PackageLoader("rposst_opt.pages"),
+        loader=PackageLoader("rposst_opt.reports.pages"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -37,7 +37,7 @@ def render(template: str, *, data: Mapping[str, Any], scripts: Sequence[str], **
 
 def asset(name: str) -> Markup:
     """A style sheet or a script of this package."""
-    return Markup((files("rposst_opt.pages") / "assets" / name).read_text("utf-8"))
+    return Markup((files("rposst_opt.reports.pages") / "assets" / name).read_text("utf-8"))
 
 
 def inline_json(data: Mapping[str, Any]) -> Markup:

@@ -15,15 +15,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from rposst_opt.compilation import announced_compilation
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import Unsupported
-from rposst_opt.kernels.sampled import expect_losses, update_tuples
 from rposst_opt.losses import FloatArray
-from rposst_opt.options import check_counts
 from rposst_opt.problem import IntArray, Need, Problem
-from rposst_opt.sampled import TableSampler, all_tuples, k_and_n
 from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Progress, Stats
+from rposst_opt.solvers.kernels.sampled import expect_losses, update_tuples
+from rposst_opt.solvers.running import announced_compilation, check_counts
+from rposst_opt.solvers.sampled import TableSampler, all_tuples, k_and_n
 
 MOST_TUPLES = 1_000_000  # whose weights are kept
 TESTS_AT_ONCE = 1024  # that are judged together

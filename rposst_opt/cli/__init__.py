@@ -2,7 +2,7 @@
 
 Results go to standard output, progress and messages to standard error. Exit codes: 0 done, 1 no test, 2 bad input.
 
-Only this module and `rposst_opt.experiments.cli` print. Heavy packages are imported inside the commands, so that help
+Only this module and `rposst_opt.cli.experiments` print. Heavy packages are imported inside the commands, so that help
 and version answer at once; their names in annotations are for type checkers alone.
 """
 
@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_type
 import typer
 
 import rposst_opt
+from rposst_opt.cli.experiments import domain, reproduce
+from rposst_opt.cli.terminal import console, plain
 from rposst_opt.errors import ProblemError, RposstError
-from rposst_opt.experiments.cli import domain, reproduce
-from rposst_opt.terminal import console, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from rposst_opt.agreement import Agreement
+    from rposst_opt.backends.agreement import Agreement
     from rposst_opt.measures import Measure
     from rposst_opt.problem import Problem
     from rposst_opt.results import Scale
@@ -256,8 +256,8 @@ def solve(
     as_json: AsJson = False,
 ) -> None:
     """Choose test cases and weights from a results file."""
-    from rposst_opt.io import as_json as to_json
-    from rposst_opt.io import certificate_record, check_can_write, solution_record, write_atomically
+    from rposst_opt.files.tables import as_json as to_json
+    from rposst_opt.files.tables import certificate_record, check_can_write, solution_record, write_atomically
     from rposst_opt.solution import Status
 
     for path in (out, certificate):
@@ -308,8 +308,8 @@ def verify(
 ) -> None:
     """Check a proof of a lower bound, without any solver; exit 1 if it does not hold."""
     from rposst_opt.certificate import verify_certificate
-    from rposst_opt.io import as_json as to_json
-    from rposst_opt.io import read_certificate
+    from rposst_opt.files.tables import as_json as to_json
+    from rposst_opt.files.tables import read_certificate
 
     problem = _read_problem(options).problem
     proof = read_certificate(certificate, problem)
@@ -354,9 +354,9 @@ def agree(
     as_json: AsJson = False,
 ) -> None:
     """Run every backend on the same problem and say who agrees; exit 1 if somebody does not."""
-    from rposst_opt.agreement import agree as run_all
-    from rposst_opt.io import agreement_rows, as_csv, check_can_write, write_atomically
-    from rposst_opt.io import as_json as to_json
+    from rposst_opt.backends.agreement import agree as run_all
+    from rposst_opt.files.tables import agreement_rows, as_csv, check_can_write, write_atomically
+    from rposst_opt.files.tables import as_json as to_json
 
     if csv is not None:
         check_can_write(csv)
@@ -400,10 +400,10 @@ def report(
     title: Annotated[str | None, typer.Option(help="The page's heading; the file's name unless given.")] = None,
 ) -> None:
     """Write a page for a browser: the test, its errors, its proof, who agrees, and the k-of-N explorer."""
-    from rposst_opt.io import check_can_write, write_atomically
-    from rposst_opt.pages.report import gather
-    from rposst_opt.pages.report_page import report_page
-    from rposst_opt.words import agreement_words
+    from rposst_opt.files.tables import check_can_write, write_atomically
+    from rposst_opt.reports.pages.report import gather
+    from rposst_opt.reports.pages.report_page import report_page
+    from rposst_opt.reports.wording import agreement_words
 
     check_can_write(out)
     _spare_inputs(out, options)
@@ -444,8 +444,8 @@ def explore(
     time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="For the test whose losses are shown.")] = 60.0,
 ) -> None:
     """Write a page for a browser with sliders for k, N and eta, and a game; on a small race if no results are given."""
-    from rposst_opt.io import check_can_write, write_atomically
-    from rposst_opt.pages.explorer import explorer_page
+    from rposst_opt.files.tables import check_can_write, write_atomically
+    from rposst_opt.reports.pages.explorer import explorer_page
 
     check_can_write(out)
     if options is not None:
@@ -488,7 +488,7 @@ def export(
 ) -> None:
     """Write the mixed-integer program to a file that any solver reads."""
     from rposst_opt.backends import entry_of
-    from rposst_opt.io import check_can_write, write_with
+    from rposst_opt.files.tables import check_can_write, write_with
 
     check_can_write(out)
     _spare_inputs(out, options)
@@ -519,9 +519,9 @@ def score(
     """Apply a test to new policies: their scores and their ranking, highest first."""
     from rich.table import Table
 
-    from rposst_opt.io import as_json as to_json
-    from rposst_opt.io import read_results, read_test
-    from rposst_opt.ranking import ranks
+    from rposst_opt.files.tables import as_json as to_json
+    from rposst_opt.files.tables import read_results, read_test
+    from rposst_opt.reports.policy_ranking import ranks
 
     efficient_test = read_test(test)
     table = read_results(results, only_cases=efficient_test.case_names)
@@ -548,8 +548,8 @@ def score(
 def backends(options: ProblemOptions | None, time_limit: TimeLimit = None, as_json: AsJson = False) -> None:
     """List the solvers: what is installed, what each handles and proves; with a problem, who can solve it, how soon."""
     from rposst_opt.backends import BACKENDS, choose_backend, how_to_install
-    from rposst_opt.forecast import in_words
-    from rposst_opt.io import as_json as to_json
+    from rposst_opt.backends.forecast import in_words
+    from rposst_opt.files.tables import as_json as to_json
 
     problem = None if options is None else _read_problem(options).problem
     rows: list[dict[str, Any]] = []
@@ -610,9 +610,9 @@ def calibrate(
     ] = None,
 ) -> None:
     """Fit the times that `auto` predicts to this machine, by running the backends on small problems."""
-    from rposst_opt.calibration import calibrate as measure
-    from rposst_opt.forecast import as_table, users_table
-    from rposst_opt.io import check_can_write, write_atomically
+    from rposst_opt.backends.calibration import calibrate as measure
+    from rposst_opt.backends.forecast import as_table, users_table
+    from rposst_opt.files.tables import check_can_write, write_atomically
 
     path = users_table() if out is None else out
     if out is None:
@@ -660,7 +660,7 @@ class Stated(NamedTuple):
 
 def _read_problem(options: ProblemOptions) -> Stated:
     """Read the files."""
-    from rposst_opt.io import read_probabilities, read_results, read_targets
+    from rposst_opt.files.tables import read_probabilities, read_results, read_targets
     from rposst_opt.losses import loss_from_label
     from rposst_opt.problem import Problem
     from rposst_opt.results import Scale, rescale, softmax_targets
@@ -760,7 +760,7 @@ def _show_solution(out: "Console", problem: "Problem", solution: "Solution", sca
     """The chosen test and what is known about it, for people."""
     from rich.table import Table
 
-    from rposst_opt.words import facts as describe
+    from rposst_opt.reports.wording import facts as describe
 
     if solution.test is None:
         out.print(f"No test was found before {solution.limit or 'the run ended'}.", markup=False)
@@ -802,7 +802,7 @@ def _show_agreement(out: "Console", report: "Agreement") -> None:
     """Who says what, for people."""
     from rich.table import Table
 
-    from rposst_opt.words import agreement_words
+    from rposst_opt.reports.wording import agreement_words
 
     shown = Table(title=f"{report.problem.size} of {report.problem.n_cases} test cases, by every backend")
     shown.add_column("backend", no_wrap=True)

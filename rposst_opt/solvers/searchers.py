@@ -13,7 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from rposst_opt.certificate import CertificateCut
-from rposst_opt.kernels.hitting_set import (
+from rposst_opt.losses import FloatArray
+from rposst_opt.problem import IntArray
+from rposst_opt.solution import Limit
+from rposst_opt.solvers.kernels.hitting_set import (
     ADOPTED,
     FOUND,
     LEARNED,
@@ -34,11 +37,8 @@ from rposst_opt.kernels.hitting_set import (
     spent,
     write_hits,
 )
-from rposst_opt.kernels.response import Game
-from rposst_opt.kernels.tuple_game import CALLS
-from rposst_opt.losses import FloatArray
-from rposst_opt.problem import IntArray
-from rposst_opt.solution import Limit
+from rposst_opt.solvers.kernels.response import Game
+from rposst_opt.solvers.kernels.tuple_game import CALLS
 
 SEARCHERS = 8  # however many threads there are, so that the answer does not depend on them
 OWN_CUTS = 512  # that a searcher may learn in one turn

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from rposst_opt.agreement import Agreement, agree
-from rposst_opt.analysis import closing_in, size_curve
 from rposst_opt.backends import AUTO, BACKENDS, entry_of, solve
+from rposst_opt.backends.agreement import Agreement, agree
+from rposst_opt.backends.forecast import in_words, predict
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
-from rposst_opt.forecast import in_words, predict
 from rposst_opt.problem import Problem
+from rposst_opt.reports.analysis import closing_in, size_curve
 from rposst_opt.results import Scale
 from rposst_opt.solution import Limit, Progress, Solution, Status
 
@@ -38,9 +38,9 @@ class Report:
     trace : sequence of (seconds, objective, lower bound)
         News of the run, in their order.
     sizes : DataFrame
-        `rposst_opt.analysis.size_curve`.
+        `rposst_opt.reports.analysis.size_curve`.
     rounds : DataFrame
-        `rposst_opt.analysis.closing_in` on the chosen cases.
+        `rposst_opt.reports.analysis.closing_in` on the chosen cases.
     agreement : Agreement or None
         None if nobody was asked.
     not_asked : mapping of str to str

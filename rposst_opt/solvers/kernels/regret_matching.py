@@ -5,8 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rposst_opt.kernels.compiling import compiled
-from rposst_opt.kernels.response import (
+from rposst_opt.losses import FloatArray
+from rposst_opt.problem import IntArray
+from rposst_opt.solvers.kernels.compiling import compiled
+from rposst_opt.solvers.kernels.response import (
     BY_PROBABILITY,
     BY_SELECTION,
     Game,
@@ -19,8 +21,6 @@ from rposst_opt.kernels.response import (
     slope_at,
     weigh_by_tail,
 )
-from rposst_opt.losses import FloatArray
-from rposst_opt.problem import IntArray
 
 
 class TupleRun(NamedTuple):

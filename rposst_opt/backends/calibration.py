@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rposst_opt.backends import BACKENDS, entry_of, missing_packages, solve
-from rposst_opt.forecast import Model, Run, features, fit
+from rposst_opt.backends.forecast import Model, Run, features, fit
 from rposst_opt.losses import AbsoluteError, FloatArray, Loss, SquaredError
 from rposst_opt.measures import CVaR, KOfN, Mean, Measure, WorstCase
 from rposst_opt.problem import Problem

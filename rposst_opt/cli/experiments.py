@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rposst_opt.cli.terminal import console, plain
 from rposst_opt.errors import BackendUnavailable, ProblemError
-from rposst_opt.terminal import console, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +52,7 @@ def poker_crosstable(
 ) -> None:
     """A competition's table of duplicate scores, checked; pairs that did not play are named and stand as 0."""
     from rposst_opt.experiments.domains.poker import crosstable
-    from rposst_opt.io import read_crosstable
+    from rposst_opt.files.tables import read_crosstable
 
     checked = crosstable(read_crosstable(table))
     _write(out, checked.results, spared=table)
@@ -69,7 +69,7 @@ def poker_logs(
 ) -> None:
     """Match logs of a poker competition, as duplicate scores in milli-big-blinds per game."""
     from rposst_opt.experiments.domains.poker import duplicate_scores
-    from rposst_opt.io import match_logs
+    from rposst_opt.files.tables import match_logs
 
     scores = duplicate_scores(match_logs(folder), big_blind=big_blind)
     _write(out, scores.results)
@@ -121,7 +121,7 @@ def axelrod(
 
 
 def _write(out: Path, table: "pd.DataFrame", spared: Path | None = None) -> None:
-    from rposst_opt.io import check_can_write, write_table
+    from rposst_opt.files.tables import check_can_write, write_table
 
     check_can_write(out)
     if spared is not None and out.exists() and out.samefile(spared):
@@ -267,7 +267,7 @@ def _refuse_repeated(option: str, parts: tuple[object, ...]) -> None:
 def _read_poker(paths: list[Path]) -> "dict[str, pd.DataFrame]":
     from rposst_opt.experiments.domains.poker import crosstable
     from rposst_opt.experiments.reproductions import DOMAINS
-    from rposst_opt.io import read_crosstable
+    from rposst_opt.files.tables import read_crosstable
 
     tables = {}
     for path in paths:

@@ -24,8 +24,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rposst_opt.kernels.compiling import compiled, internal
-from rposst_opt.kernels.response import (
+from rposst_opt.losses import FloatArray
+from rposst_opt.problem import IntArray
+from rposst_opt.solvers.kernels.compiling import compiled, internal
+from rposst_opt.solvers.kernels.response import (
     BY_PROBABILITY,
     BY_SELECTION,
     Game,
@@ -38,8 +40,6 @@ from rposst_opt.kernels.response import (
     slope_at,
     weigh_by_tail,
 )
-from rposst_opt.losses import FloatArray
-from rposst_opt.problem import IntArray
 
 KEPT_CUTS = 32  # from one set of rows to the next
 MOST_PIVOTS = 500  # of the simplex method on few rows; far more than are needed unless rounding spoils it

@@ -1,4 +1,4 @@
-"""Depth-first search for tuples that hit every cut (`rposst_opt.exact` has the proof).
+"""Depth-first search for tuples that hit every cut (`rposst_opt.solvers.exact` has the proof).
 
 Sets of test cases are bits in words of 64; the selectable cases come first, the required ones after them. A *node* is a
 partial tuple with the cases that are excluded below it: those of the tuple itself, and those of siblings that are done.
@@ -9,9 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rposst_opt.kernels.compiling import compiled, internal
-from rposst_opt.kernels.response import Game
-from rposst_opt.kernels.tuple_game import (
+from rposst_opt.losses import FloatArray
+from rposst_opt.problem import IntArray
+from rposst_opt.solvers.kernels.compiling import compiled, internal
+from rposst_opt.solvers.kernels.response import Game
+from rposst_opt.solvers.kernels.tuple_game import (
     CALLS,
     KEPT,
     NEXT,
@@ -26,8 +28,6 @@ from rposst_opt.kernels.tuple_game import (
     record_mixture,
     settle,
 )
-from rposst_opt.losses import FloatArray
-from rposst_opt.problem import IntArray
 
 WordArray = NDArray[np.uint64]
 

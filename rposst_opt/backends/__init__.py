@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
+from rposst_opt.backends.forecast import in_words, predict
 from rposst_opt.errors import BackendFailure, BackendNotFound, BackendUnavailable, ProblemError, Unsupported
-from rposst_opt.forecast import in_words, predict
 from rposst_opt.problem import Problem
 from rposst_opt.solution import (
     Backend,
@@ -77,17 +77,19 @@ def _by_solver(prefix: str, module: str, kind: str, solvers: Iterable[str]) -> d
 CONVEX_SOLVERS = ("CLARABEL", "HIGHS", "SCS", "SCIPY", "OSQP", "ECOS", "PIQP", "SCIP", "GUROBI", "MOSEK")
 
 BACKENDS: dict[str, Entry] = {
-    "exact": Entry("rposst_opt.exact", "Exact"),
-    "regret-matching": Entry("rposst_opt.game", "RegretMatching"),
+    "exact": Entry("rposst_opt.solvers.exact", "Exact"),
+    "regret-matching": Entry("rposst_opt.solvers.regret_matching", "RegretMatching"),
     "scipy-milp": Entry("formulations.direct", "DirectMilp"),
     **_by_solver("pulp", "formulations.milp", "MilpSelection", ("CBC", "HIGHS", "SCIP", "GUROBI")),
     **_by_solver("cvxpy", "formulations.convex", "ConvexEnumeration", CONVEX_SOLVERS),
     **_by_solver("cvxpy-mip", "formulations.convex", "ConvexSelection", ("SCIP", "GUROBI", "MOSEK")),
-    "local-search": Entry("rposst_opt.local_search", "LocalSearch"),
-    "sampled-regret-matching": Entry("rposst_opt.sampled", "SampledRegretMatching"),
-    "simultaneous": Entry("rposst_opt.mixed", "Simultaneous"),
+    "local-search": Entry("rposst_opt.solvers.local_search", "LocalSearch"),
+    "sampled-regret-matching": Entry("rposst_opt.solvers.sampled", "SampledRegretMatching"),
+    "simultaneous": Entry("rposst_opt.solvers.simultaneous", "Simultaneous"),
     **{
-        name: Entry("rposst_opt.baselines", "UniformSelection", {"worst_policy": policy, "worst_target": target})
+        name: Entry(
+            "rposst_opt.solvers.baselines", "UniformSelection", {"worst_policy": policy, "worst_target": target}
+        )
         for name, policy, target in (
             ("minimax-uniform", True, True),
             ("minimax-ttd-uniform", False, True),
@@ -95,9 +97,9 @@ BACKENDS: dict[str, Entry] = {
             ("miniaverage-uniform", False, False),
         )
     },
-    "iterative-minimax": Entry("rposst_opt.baselines", "IterativeMinimax"),
-    "kmeans-anchors": Entry("rposst_opt.baselines", "KMeansAnchors"),
-    "random": Entry("rposst_opt.baselines", "RandomSubset"),
+    "iterative-minimax": Entry("rposst_opt.solvers.baselines", "IterativeMinimax"),
+    "kmeans-anchors": Entry("rposst_opt.solvers.baselines", "KMeansAnchors"),
+    "random": Entry("rposst_opt.solvers.baselines", "RandomSubset"),
 }
 
 AUTO = "auto"

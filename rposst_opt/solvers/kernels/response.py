@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rposst_opt.kernels.compiling import compiled, internal
 from rposst_opt.losses import FloatArray
 from rposst_opt.measures import Mean, equally_likely, tabulate, tabulate_mixture
 from rposst_opt.problem import IntArray, Problem
+from rposst_opt.solvers.kernels.compiling import compiled, internal
 
 # How the antagonist finds the scenarios that count.
 BY_SELECTION, BY_SORTING, BY_PROBABILITY = 0, 1, 2

@@ -21,7 +21,7 @@ from typing import Any, TypeGuard
 import numpy as np
 import pandas as pd
 
-from rposst_opt.agreement import Agreement, Finding
+from rposst_opt.backends.agreement import Agreement, Finding
 from rposst_opt.certificate import Certificate, CertificateCut
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError

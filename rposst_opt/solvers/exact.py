@@ -10,7 +10,7 @@ the least objective of weights on a set of cases R,
 .. math:: v(R) \ge \min_{x \in R} c_x \qquad (\star)
 
 and by linear programming duality the best mixture attains it: max over mixtures of min_{x∈R} c_x = v(R). Column
-generation finds that mixture together with the optimal weights (`rposst_opt.kernels.tuple_game`).
+generation finds that mixture together with the optimal weights (`rposst_opt.solvers.kernels.tuple_game`).
 
 **Hitting sets.** Fix a threshold θ. A cut rules out, by (★), every tuple on which it is at least θ. What is left must
 *hit* the cut: contain a member of H_c = {x : c_x < θ}. So
@@ -37,8 +37,9 @@ Rounding: a tuple counts as ruled out if a cut is above θ less `SLACK`, a thous
 these units, and the bound that is reported is θ less `SLACK`. Test cases with equal results are searched once, unless
 all tuples are asked for: exchanging them changes no objective, and having both is no better than having one.
 
-**Several threads, one answer.** Searchers take turns that are measured in work, not in time (`rposst_opt.searchers`).
-So every run is the same, whatever the number of threads, until a limit of time ends it.
+**Several threads, one answer.** Searchers take turns that are measured in work, not in time
+(`rposst_opt.solvers.searchers`). So every run is the same, whatever the number of threads, until a limit of time ends
+it.
 """
 
 import math
@@ -50,17 +51,16 @@ from typing import ClassVar
 import numpy as np
 
 from rposst_opt.certificate import Certificate
-from rposst_opt.compilation import announced_compilation, available_cores
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError, Unsupported
-from rposst_opt.kernels.hitting_set import Plan
-from rposst_opt.kernels.response import least_loss, scaled_game
-from rposst_opt.kernels.tuple_game import make_tuple_game, place_row, settle
 from rposst_opt.measures import Mean, Mixture
-from rposst_opt.options import check_counts
 from rposst_opt.problem import IntArray, Need, Problem
-from rposst_opt.searchers import OWN_CUTS, FoundTest, Front, Searchers
 from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Progress, Stats, rank_tests
+from rposst_opt.solvers.kernels.hitting_set import Plan
+from rposst_opt.solvers.kernels.response import least_loss, scaled_game
+from rposst_opt.solvers.kernels.tuple_game import make_tuple_game, place_row, settle
+from rposst_opt.solvers.running import announced_compilation, available_cores, check_counts
+from rposst_opt.solvers.searchers import OWN_CUTS, FoundTest, Front, Searchers
 
 # In units of the largest loss there can be:
 MARGIN = 1e-10  # a test must be better than the incumbent by this; tests within it are ties

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from rposst_opt.kernels.compiling import compiled, internal
-from rposst_opt.kernels.response import loss_at, slope_at
 from rposst_opt.losses import FloatArray
 from rposst_opt.problem import IntArray
+from rposst_opt.solvers.kernels.compiling import compiled, internal
+from rposst_opt.solvers.kernels.response import loss_at, slope_at
 
 
 @internal

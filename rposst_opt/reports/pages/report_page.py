@@ -8,16 +8,16 @@ import pandas as pd
 
 from rposst_opt.backends import BACKENDS
 from rposst_opt.efficient_test import EfficientTest
-from rposst_opt.io import agreement_rows
+from rposst_opt.files.tables import agreement_rows
 from rposst_opt.losses import FloatArray
-from rposst_opt.pages.explorer import explorer_data
-from rposst_opt.pages.page import EXPLORER_SCRIPTS, render
-from rposst_opt.pages.report import Report
 from rposst_opt.problem import IntArray, Problem
-from rposst_opt.ranking import ranking_words, ranks
+from rposst_opt.reports.pages.explorer import explorer_data
+from rposst_opt.reports.pages.page import EXPLORER_SCRIPTS, render
+from rposst_opt.reports.pages.report import Report
+from rposst_opt.reports.policy_ranking import ranking_words, ranks
+from rposst_opt.reports.wording import agreement_words, facts, measure_words, score_errors, status_words
 from rposst_opt.results import Scale
 from rposst_opt.solution import TIE_TOLERANCE, Status
-from rposst_opt.words import agreement_words, facts, measure_words, score_errors, status_words
 
 ROUNDS_SHOWN = 150
 WORST_SHOWN = 30
@@ -26,7 +26,7 @@ FAR_OUT = 2.0  # times as wide as the range between them, and they do
 SEEN_WEIGHT = 0.999  # of the antagonist: the part of the losses that is shown at first
 
 
-def report_page(report: Report, *, title: str = "A small test", command: str = "rposst_opt.pages") -> str:
+def report_page(report: Report, *, title: str = "A small test", command: str = "rposst_opt.reports.pages") -> str:
     """The report as one page; `command` is what the page says that it was made by."""
     problem, solution, test = report.problem, report.solution, report.test
     losses = _Losses.of(problem, test)

@@ -4,14 +4,14 @@ With n in the thousands or m in the tens there are too many tuples to rule out. 
 long as it may, and says how far from the best possible it can be at most:
 
 *The bound.* Weights on m cases are weights on all cases, so the optimum over all of them, without a limit on their
-number, bounds every test. It is found by the game of `rposst_opt.kernels.tuple_game` over some cases, to which those
+number, bounds every test. It is found by the game of `solvers.kernels.tuple_game` over some cases, to which those
 are added that the mixture of its cuts prices below its value, until there is none. Any mixture's least price is a
 bound, so an early end leaves a valid one.
 
 *The starts.* The heaviest cases of the relaxation; cases added one by one, each time the best one (what iterative
 selection does); and the anchors of k-means, where scikit-learn is installed.
 
-*The search.* From each start one case is swapped for another as long as that helps (`rposst_opt.kernels.swaps`). Then a
+*The search.* From each start one case is swapped for another as long as that helps (`solvers.kernels.swaps`). Then a
 few cases of the best test are swapped at random, and the search goes on from there, again and again.
 
 Eight climbers share the work, each with its own seed and its own cuts, and compare what they have after every kick. So
@@ -28,15 +28,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from rposst_opt.baselines import KMeansAnchors
-from rposst_opt.compilation import announced_compilation, available_cores
-from rposst_opt.kernels.response import Game, least_loss, scaled_game
-from rposst_opt.kernels.swaps import find_swap, price_cases, settle_rows, try_additions
-from rposst_opt.kernels.tuple_game import make_mixture, make_tuple_game
 from rposst_opt.losses import FloatArray
-from rposst_opt.options import check_counts
 from rposst_opt.problem import IntArray, Need, Problem
 from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Progress, Stats
+from rposst_opt.solvers.baselines import KMeansAnchors
+from rposst_opt.solvers.kernels.response import Game, least_loss, scaled_game
+from rposst_opt.solvers.kernels.swaps import find_swap, price_cases, settle_rows, try_additions
+from rposst_opt.solvers.kernels.tuple_game import make_mixture, make_tuple_game
+from rposst_opt.solvers.running import announced_compilation, available_cores, check_counts
 
 # In units of the largest loss there can be:
 TOLERANCE = 1e-11  # to which one tuple is solved

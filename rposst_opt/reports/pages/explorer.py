@@ -11,10 +11,10 @@ import numpy as np
 from rposst_opt.backends import solve
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.measures import CVaR, KOfN, Mean, Measure, WorstCase
-from rposst_opt.pages.page import EXPLORER_SCRIPTS, render
 from rposst_opt.problem import Problem
+from rposst_opt.reports.pages.page import EXPLORER_SCRIPTS, render
+from rposst_opt.reports.wording import measure_words
 from rposst_opt.solution import Solution, Status
-from rposst_opt.words import measure_words
 
 MOST_DRAWN = 10_000  # by the explorer's sliders
 LARGEST_DENOMINATOR = 200  # of a CVaR's tail fraction, as k/N

@@ -30,11 +30,11 @@ from typing import ClassVar
 import numpy as np
 
 from rposst_opt.efficient_test import EfficientTest
-from rposst_opt.game import RegretMatching
 from rposst_opt.losses import FloatArray
 from rposst_opt.measures import Mean, Measure, WorstCase
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solution import Budget, Candidate, Capabilities, Progress, Stats
+from rposst_opt.solvers.regret_matching import RegretMatching
 
 CHUNK = 4096  # tuples that are scored at a time
 

@@ -1,0 +1,1 @@
+"""What people are shown: analyses, plots, sentences, and pages for the browser."""

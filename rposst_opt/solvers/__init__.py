@@ -1,0 +1,1 @@
+"""Our own algorithms, one per file, and the compiled loops that they run on (`kernels`)."""
