@@ -13,13 +13,12 @@ and ℓ_s ≥ Δ(κ₁) + Σ_p (slope at the stretch's beginning · t_sp + c_p2 
 later stretch before an earlier one is full, and the sum is Δ(e_s).
 
 The tuple's results A_τ are a CVXPY parameter. The program is compiled once and solved for as many tuples as there are,
-which takes a third of the time or less where the solver is fast (`make bench`).
+which takes a third of the time or less where the solver is fast (`make bench-methods`).
 
 The lower bound is made from the solver's multipliers by `formulations.duality`: it is true whatever the solver did.
 """
 
 import functools
-import itertools
 import sys
 import time
 import warnings
@@ -33,11 +32,11 @@ import numpy as np
 
 from formulations.duality import allowed_tail_weights, dual_cut
 from formulations.epigraph import Epigraph, make_epigraph, selected_test
+from rposst_opt.arrays import FloatArray
+from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress, Stats
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import BackendFailure
-from rposst_opt.losses import FloatArray
 from rposst_opt.problem import Need, Problem
-from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Progress, Stats
 
 
 @dataclass(frozen=True)
@@ -128,12 +127,12 @@ class TupleProgram:
 
     def __init__(self, epigraph: Epigraph, width: int, solver: str) -> None:
         self.epigraph, self.solver = epigraph, solver
-        n_policies, d = epigraph.results.shape[1], len(epigraph.targets)
+        n_policies, d = epigraph.results.shape[1], len(epigraph.full_scores)
         self.tuple_results = cp.Parameter((n_policies, width))
         self.weights = cp.Variable(width, nonneg=True)
         self.losses = losses = cp.Variable(d)
         scores = self.tuple_results @ self.weights
-        errors = scores[epigraph.policies] - epigraph.targets
+        errors = scores[epigraph.policies] - epigraph.full_scores
         self._pieces: list[cp.Constraint] = []
         self._link: cp.Constraint | None = None
         constraints = [cp.sum(self.weights) == 1, *self._losses_above(errors, losses)]
@@ -204,7 +203,7 @@ class TupleProgram:
     def cut(self) -> FloatArray:
         """What the last solution's multipliers prove, for every test case, in the problem's units."""
         epigraph = self.epigraph
-        d = len(epigraph.targets)
+        d = len(epigraph.full_scores)
         multipliers = np.zeros((len(self._tails), d))
         for part, tail in enumerate(self._tails):
             if tail is not None and tail.dual_value is not None:
@@ -214,7 +213,7 @@ class TupleProgram:
 
     def _pulls(self, alpha: FloatArray) -> FloatArray:
         """α_s δ_s, from the multipliers of the losses' constraints."""
-        pieces, d = self.epigraph.pieces, len(self.epigraph.targets)
+        pieces, d = self.epigraph.pieces, len(self.epigraph.full_scores)
         if self._link is not None:
             return -np.nan_to_num(np.zeros(d) if self._link.dual_value is None else self._link.dual_value)
         duals = np.array([np.zeros(d) if piece.dual_value is None else piece.dual_value for piece in self._pieces])
@@ -222,7 +221,7 @@ class TupleProgram:
         # A solver may drop the multiplier of a row that it has turned into a bound. Any slope makes a true bound, so
         # the weight that has none gets the slope at the solution.
         scores = self.tuple_results.value @ np.nan_to_num(self.weights.value)
-        slopes = pieces.slope(scores[self.epigraph.policies] - self.epigraph.targets)
+        slopes = pieces.slope(scores[self.epigraph.policies] - self.epigraph.full_scores)
         pulls: FloatArray = pieces.coefficients[:, 1] @ duals + np.maximum(alpha - duals.sum(axis=0), 0.0) * slopes
         return pulls
 
@@ -257,8 +256,8 @@ def tuple_optima(problem: Problem, solver: str) -> Iterator[TupleOptimum]:
 
 
 def _optima(problem: Problem, program: TupleProgram) -> Iterator[TupleOptimum]:
-    for chosen in itertools.combinations(problem.selectable_cases, problem.size):
-        yield program.solve(tuple(sorted(chosen + problem.required_cases)))
+    for cases in problem.tuples():
+        yield program.solve(tuple(sorted(cases)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,7 +305,7 @@ class ConvexEnumeration:
                 done += 1
                 budget.tell(Progress(done=done, total=problem.n_tuples, objective=objective))
                 if done < problem.n_tuples and (limit := budget.reached()) is not None:
-                    everything = tuple(sorted(problem.selectable_cases + problem.required_cases))
+                    everything = problem.eligible_cases
                     relaxed = TupleProgram(epigraph, len(everything), self.solver).solve(everything)
                     lower_bound = min(lower_bound, relaxed.lower_bound)
                     break
@@ -352,7 +351,7 @@ class ConvexSelection:
         """State the program and have it solved."""
         started = time.perf_counter()
         epigraph = make_epigraph(problem)
-        cases = tuple(sorted(problem.selectable_cases + problem.required_cases))
+        cases = problem.eligible_cases
         program = TupleProgram(epigraph, len(cases), self.solver)
         program.tuple_results.value = epigraph.results[list(cases)].T
         chosen = cp.Variable(len(problem.selectable_cases), boolean=True)

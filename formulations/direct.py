@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from scipy import optimize, sparse
 
 from formulations.epigraph import Epigraph, make_epigraph, selected_test
+from rposst_opt.arrays import FloatArray
+from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Stats
 from rposst_opt.errors import BackendFailure
-from rposst_opt.losses import FloatArray
 from rposst_opt.problem import Need, Problem
-from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Stats
 
 SOLVED, LIMIT_REACHED = 0, 1  # SciPy's status
 
@@ -50,8 +50,8 @@ def selection_arrays(problem: Problem) -> SelectionArrays:
     """State the whole selection."""
     epigraph = make_epigraph(problem)
     choosable = np.array(problem.selectable_cases, dtype=np.int64)
-    cases = np.array(sorted(problem.selectable_cases + problem.required_cases), dtype=np.int64)
-    p, d = epigraph.results.shape[1], len(epigraph.targets)
+    cases = np.array(problem.eligible_cases, dtype=np.int64)
+    p, d = epigraph.results.shape[1], len(epigraph.full_scores)
     tails = [(share, eta) for share, eta in zip(epigraph.shares, epigraph.tail_fractions, strict=True) if eta < 1]
     excesses = [(share, eta) for share, eta in tails if eta > 0]
     sizes = [len(choosable), len(cases), p, d, len(tails), d * len(excesses)]
@@ -80,7 +80,7 @@ def selection_arrays(problem: Problem) -> SelectionArrays:
     ]
     for c0, c1, _ in epigraph.pieces.coefficients:
         rows = block({2: -c1 * scenario_of_policy, 3: scenario}, d)
-        blocks.append((rows, c0 - c1 * epigraph.targets, np.full(d, np.inf)))
+        blocks.append((rows, c0 - c1 * epigraph.full_scores, np.full(d, np.inf)))
     for i, (_, eta) in enumerate(tails):
         parts: dict[int, sparse.sparray] = {
             3: -scenario,

@@ -18,7 +18,7 @@ and δ into the domain of Δ*. So a solver that stops early, or errs, yields a p
 import numpy as np
 
 from formulations.epigraph import Epigraph
-from rposst_opt.losses import FloatArray
+from rposst_opt.arrays import FloatArray
 
 
 def allowed_tail_weights(epigraph: Epigraph, multipliers: FloatArray) -> FloatArray:
@@ -30,7 +30,7 @@ def allowed_tail_weights(epigraph: Epigraph, multipliers: FloatArray) -> FloatAr
     ----------
     multipliers : ndarray of shape (n_parts, n_scenarios)
     """
-    total = np.zeros(len(epigraph.targets))
+    total = np.zeros(len(epigraph.full_scores))
     for share, fraction, part in zip(epigraph.shares, epigraph.tail_fractions, multipliers, strict=True):
         most = np.full(len(total), share) if fraction == 0 else share * epigraph.probabilities / fraction
         weights = np.clip(part, 0.0, most)
@@ -59,7 +59,7 @@ def dual_cut(epigraph: Epigraph, tail_weights: FloatArray, pulls: FloatArray) ->
     with np.errstate(over="ignore"):
         slopes = pulls[counted] / alpha
     slopes = np.clip(slopes, *epigraph.pieces.slope(np.array([-1.0, 1.0])))  # errors lie in [-1, 1]: no others occur
-    levels = alpha * (slopes * epigraph.targets[counted] + epigraph.pieces.conjugate(slopes))
+    levels = alpha * (slopes * epigraph.full_scores[counted] + epigraph.pieces.conjugate(slopes))
     policies = epigraph.policies[counted]
     pull_of_policy = np.bincount(policies, alpha * slopes, minlength=epigraph.results.shape[1])
     cut: FloatArray = epigraph.results @ pull_of_policy - levels.sum()

@@ -17,8 +17,8 @@ optimum. A tail fraction of 0 is the largest loss, so its term is v_i alone with
 mean, so its term is Σ Ψ_s ℓ_s.
 
 *Units.* Solvers have absolute tolerances, so results are mapped to [0, 1] and losses divided by their largest possible
-value: the program's value times `unit` is the objective. Weights are on the simplex, so shifting results shifts scores
-and targets alike.
+value: the program's value times `unit` is the objective. Weights are on the simplex, so shifting results shifts the
+scores of both tests alike.
 """
 
 from collections.abc import Mapping
@@ -27,9 +27,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rposst_opt.arrays import FloatArray
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import Unsupported
-from rposst_opt.losses import FloatArray, PiecewiseQuadratic
+from rposst_opt.losses import PiecewiseQuadratic
 from rposst_opt.problem import Problem
 
 
@@ -42,7 +43,7 @@ class Epigraph(NamedTuple):
         In [0, 1].
     policies : ndarray of shape (n_scenarios,)
         The policy of each scenario.
-    targets, probabilities : ndarray of shape (n_scenarios,)
+    full_scores, probabilities : ndarray of shape (n_scenarios,)
     pieces : PiecewiseQuadratic
         The loss of an error in these units.
     shares, tail_fractions : ndarray of shape (n_parts,)
@@ -53,7 +54,7 @@ class Epigraph(NamedTuple):
 
     results: FloatArray
     policies: NDArray[np.int64]
-    targets: FloatArray
+    full_scores: FloatArray
     probabilities: FloatArray
     pieces: PiecewiseQuadratic
     shares: FloatArray
@@ -85,7 +86,7 @@ def make_epigraph(problem: Problem) -> Epigraph:
     return Epigraph(
         results=(problem.results - low) / spread,
         policies=problem.scenarios.policies,
-        targets=(problem.scenarios.targets - low) / spread,
+        full_scores=(problem.scenarios.full_scores - low) / spread,
         probabilities=problem.scenarios.probabilities,
         pieces=problem.loss.pieces.rescaled(error_unit=spread, value_unit=unit),
         shares=mixture.shares,

@@ -36,9 +36,9 @@ for _solver in ("osqp", "scs", "ecos", "piqp", "clarabel", "pyscipopt", "scipy.o
 import pulp  # noqa: E402
 
 from formulations.epigraph import Epigraph, make_epigraph, selected_test  # noqa: E402
+from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Stats  # noqa: E402
 from rposst_opt.errors import BackendFailure  # noqa: E402
 from rposst_opt.problem import Need, Problem  # noqa: E402
-from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Stats  # noqa: E402
 
 SOLVERS_INFINITY = 1e20  # what SCIP, and others above it, write for infinity
 PROVED_OPTIMAL, INCUMBENT_ONLY = 1, 2  # PuLP's sol_status
@@ -104,10 +104,9 @@ def selection_program(problem: Problem) -> SelectionProgram:
     """State the whole selection."""
     epigraph = make_epigraph(problem)
     model = pulp.LpProblem("rposst", pulp.LpMinimize)
-    cases = sorted(problem.selectable_cases + problem.required_cases)
     chosen = {x: model.add_variable(f"y_{x}", cat="Binary") for x in problem.selectable_cases}
-    weights = {x: model.add_variable(f"w_{x}", 0, 1) for x in cases}
-    n_policies, d = epigraph.results.shape[1], len(epigraph.targets)
+    weights = {x: model.add_variable(f"w_{x}", 0, 1) for x in problem.eligible_cases}
+    n_policies, d = epigraph.results.shape[1], len(epigraph.full_scores)
     least, greatest = epigraph.loss_range()
     scores = [model.add_variable(f"score_{j}", 0, 1) for j in range(n_policies)]
 
@@ -117,7 +116,7 @@ def selection_program(problem: Problem) -> SelectionProgram:
     for x in problem.selectable_cases:
         model += weights[x] <= chosen[x], f"weight_only_if_chosen_{x}"
     for j in range(n_policies):
-        score = pulp.lpSum(epigraph.results[x, j] * weights[x] for x in cases)
+        score = pulp.lpSum(epigraph.results[x, j] * weight for x, weight in weights.items())
         model += scores[j] == score, f"score_of_{j}"
     objective = []
     tails: list[list[Any]] = []  # v_i + u_is: what part i of the measure must not let the loss exceed
@@ -143,7 +142,7 @@ def selection_program(problem: Problem) -> SelectionProgram:
         if fraction == 1:
             objective += [share * epigraph.probabilities[s] * losses[s] for s in range(d)]
     for s in range(d):
-        error = scores[epigraph.policies[s]] - epigraph.targets[s]
+        error = scores[epigraph.policies[s]] - epigraph.full_scores[s]
         for p, (c0, c1, _) in enumerate(epigraph.pieces.coefficients):
             model += losses[s] >= c0 + c1 * error, f"loss_{s}_piece_{p}"
     model.setObjective(pulp.lpSum(objective))

@@ -23,7 +23,6 @@ the mean as its measure and α as its Ψ: solving it either yields a column that
 does.
 """
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -32,12 +31,12 @@ from scipy import optimize, sparse
 
 from formulations.duality import allowed_tail_weights
 from formulations.epigraph import Epigraph, make_epigraph
+from rposst_opt.arrays import FloatArray
+from rposst_opt.contract import Budget, Candidate
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import BackendFailure, Unsupported
-from rposst_opt.losses import FloatArray
 from rposst_opt.measures import Mean
 from rposst_opt.problem import Need, Problem
-from rposst_opt.solution import Budget, Candidate
 from rposst_opt.solvers.exact import Exact
 from rposst_opt.solvers.simultaneous import SMALLEST_PROBABILITY, MixedTest
 
@@ -78,12 +77,9 @@ def explicit_optimum(problem: Problem) -> MixedOptimum:
     if Need.CURVED_LOSS in problem.needs:
         raise Unsupported("the explicit program needs a loss made of affine pieces: use column_generation_optimum.")
     epigraph = make_epigraph(problem)
-    tuples = [
-        sorted(chosen + problem.required_cases)
-        for chosen in itertools.combinations(problem.selectable_cases, problem.size)
-    ]
-    width, d = problem.n_chosen, len(epigraph.targets)
-    errors = epigraph.results[:, epigraph.policies] - epigraph.targets
+    tuples = [sorted(cases) for cases in problem.tuples()]
+    width, d = problem.n_chosen, len(epigraph.full_scores)
+    errors = epigraph.results[:, epigraph.policies] - epigraph.full_scores
     blocks = []
     for c0, c1, _ in epigraph.pieces.coefficients:
         masses = sparse.block_diag([sparse.csr_array(c0 + c1 * errors[cases].T) for cases in tuples])
@@ -106,7 +102,7 @@ def explicit_optimum(problem: Problem) -> MixedOptimum:
 def column_generation_optimum(problem: Problem, *, most_columns: int = 10_000) -> MixedOptimum:
     """Add the test that the current mixture lacks most, until none is lacking."""
     epigraph = make_epigraph(problem)
-    first = list(problem.selectable_cases[: problem.size]) + list(problem.required_cases)
+    first = next(problem.tuples())
     tests = [problem.test(cases=first, weights=np.full(problem.n_chosen, 1 / problem.n_chosen))]
     lower_bound = -np.inf
     while True:

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from rposst_opt.certificate import CertificateCut as CertificateCut
     from rposst_opt.certificate import Verification as Verification
     from rposst_opt.certificate import verify_certificate as verify_certificate
+    from rposst_opt.contract import Backend as Backend
+    from rposst_opt.contract import Budget as Budget
+    from rposst_opt.contract import Candidate as Candidate
+    from rposst_opt.contract import Capabilities as Capabilities
+    from rposst_opt.contract import Limit as Limit
+    from rposst_opt.contract import Progress as Progress
+    from rposst_opt.contract import Stats as Stats
     from rposst_opt.efficient_test import EfficientTest as EfficientTest
     from rposst_opt.errors import BackendFailure as BackendFailure
     from rposst_opt.errors import BackendNotFound as BackendNotFound
@@ -51,16 +58,9 @@ if TYPE_CHECKING:
     from rposst_opt.results import Scale as Scale
     from rposst_opt.results import rescale as rescale
     from rposst_opt.results import softmax_targets as softmax_targets
-    from rposst_opt.solution import Backend as Backend
     from rposst_opt.solution import BackendChoice as BackendChoice
-    from rposst_opt.solution import Budget as Budget
-    from rposst_opt.solution import Candidate as Candidate
-    from rposst_opt.solution import Capabilities as Capabilities
-    from rposst_opt.solution import Limit as Limit
-    from rposst_opt.solution import Progress as Progress
     from rposst_opt.solution import RankedTest as RankedTest
     from rposst_opt.solution import Solution as Solution
-    from rposst_opt.solution import Stats as Stats
     from rposst_opt.solution import Status as Status
     from rposst_opt.solvers.sampled import DirichletSampler as DirichletSampler
     from rposst_opt.solvers.sampled import SampledRegretMatching as SampledRegretMatching
@@ -76,6 +76,7 @@ _HOMES = {
     "backends": ("BACKENDS", "solve"),
     "bounds": ("regret_matching_gap",),
     "certificate": ("Certificate", "CertificateCut", "Verification", "verify_certificate"),
+    "contract": ("Backend", "Budget", "Candidate", "Capabilities", "Limit", "Progress", "Stats"),
     "efficient_test": ("EfficientTest",),
     "errors": (
         "BackendFailure",
@@ -100,19 +101,7 @@ _HOMES = {
     "problem": ("Need", "Problem"),
     "results": ("Scale", "rescale", "softmax_targets"),
     "solvers.sampled": ("DirichletSampler", "SampledRegretMatching", "ScenarioSampler", "TableSampler"),
-    "solution": (
-        "Backend",
-        "BackendChoice",
-        "Budget",
-        "Candidate",
-        "Capabilities",
-        "Limit",
-        "Progress",
-        "RankedTest",
-        "Solution",
-        "Stats",
-        "Status",
-    ),
+    "solution": ("BackendChoice", "RankedTest", "Solution", "Status"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 _MODULES = {"analysis": "reports.analysis", "plots": "reports.plots"}

@@ -21,10 +21,9 @@ def steepest_payoff(problem: Problem) -> float:
     alike and so changes no regret; we take the constant that makes G least, half the policy's spread of results.
     """
     used = np.unique(problem.scenarios.policies)
-    eligible = [*problem.required_cases, *problem.selectable_cases]
     spread = float(np.ptp(problem.results[:, used]))
     steepest_slope = float(np.abs(problem.loss.pieces.slope(np.array([-spread, spread]))).max())
-    return steepest_slope * float(np.ptp(problem.results[eligible][:, used], axis=0).max()) / 2
+    return steepest_slope * float(np.ptp(problem.results[list(problem.eligible_cases)][:, used], axis=0).max()) / 2
 
 
 def largest_loss(problem: Problem) -> float:

@@ -20,14 +20,14 @@ Plain NumPy, and nothing of the solver: whoever doubts the one can check it with
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.errors import ProblemError
-from rposst_opt.losses import FloatArray
-from rposst_opt.problem import IntArray, Problem
+from rposst_opt.problem import Problem
 
 CHECK_TOLERANCE = 1e-9  # of weights, which sum to one, and of values in units of the largest loss
 MOST_ENUMERATED = 3_000_000  # tuples that are all looked at; of more, a sample is
@@ -78,7 +78,7 @@ class CertificateCut:
         pieces, alpha = problem.loss.pieces, self.tail_weights
         slopes = np.clip(self.pulls / alpha, *pieces.slope_range())
         policies = problem.scenarios.policies[self.scenarios]
-        errors = problem.results[:, policies] - problem.scenarios.targets[self.scenarios]
+        errors = problem.results[:, policies] - problem.scenarios.full_scores[self.scenarios]
         values: FloatArray = errors @ (alpha * slopes) - alpha @ pieces.conjugate(slopes)
         return values
 
@@ -142,7 +142,7 @@ def verify_certificate(
         reason = cut.why_not(problem)
         if reason is not None:
             return verdict(f"cut {number} is none: {reason}", 0)
-    allowance = CHECK_TOLERANCE * problem.unit + problem.rounding
+    allowance = problem.allowance(CHECK_TOLERANCE)
     above = np.zeros((len(certificate.cuts), problem.n_cases), dtype=bool)
     for number, cut in enumerate(certificate.cuts):
         above[number] = cut.values(problem) >= certificate.bound - allowance
@@ -164,7 +164,7 @@ def verify_certificate(
 
 def _all_tuples(problem: Problem) -> Iterator[IntArray]:
     """All sets of test cases, the required ones included, some at a time."""
-    yield from _in_chunks(problem, itertools.combinations(problem.selectable_cases, problem.size))
+    yield from _in_chunks(problem.tuples())
 
 
 def _drawn_tuples(problem: Problem, samples: int, seed: int) -> Iterator[IntArray]:
@@ -172,14 +172,11 @@ def _drawn_tuples(problem: Problem, samples: int, seed: int) -> Iterator[IntArra
     if samples < 1:
         raise ProblemError(f"`samples` must be a whole number from 1 on, got {samples!r}.")
     rng, selectable = np.random.default_rng(seed), np.array(problem.selectable_cases)
-    draws = (tuple(rng.choice(selectable, problem.size, replace=False).tolist()) for _ in range(samples))
-    yield from _in_chunks(problem, draws)
+    for chunk in _in_chunks(rng.choice(selectable, problem.size, replace=False) for _ in range(samples)):
+        yield np.hstack([chunk, np.tile(problem.required_cases, (len(chunk), 1))]).astype(np.int64)
 
 
-def _in_chunks(problem: Problem, chosen: Iterable[tuple[int, ...]]) -> Iterator[IntArray]:
-    chosen = iter(chosen)
-    while chunk := list(itertools.islice(chosen, CHUNK)):
-        required = np.broadcast_to(
-            np.array(problem.required_cases, dtype=np.int64), (len(chunk), problem.n_chosen - problem.size)
-        )
-        yield np.concatenate([np.array(chunk, dtype=np.int64), required], axis=1)
+def _in_chunks(tuples: Iterable[Sequence[int] | IntArray]) -> Iterator[IntArray]:
+    tuples = iter(tuples)
+    while chunk := list(itertools.islice(tuples, CHUNK)):
+        yield np.array(chunk, dtype=np.int64)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rposst_opt.arrays import FloatArray, as_numbers, read_only
 from rposst_opt.errors import ProblemError
-from rposst_opt.losses import FloatArray
-from rposst_opt.results import as_numbers, is_frame
+from rposst_opt.results import is_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,10 +66,8 @@ class EfficientTest:
         if not all(0 <= case < n_cases for case in positions):
             raise ProblemError(f"the cases of a test must lie in 0..{n_cases - 1}, got {positions}.")
         order = sorted(range(len(positions)), key=positions.__getitem__)
-        simplex = simplex[order]
-        simplex.setflags(write=False)
         object.__setattr__(self, "cases", tuple(positions[i] for i in order))
-        object.__setattr__(self, "weights", simplex)
+        object.__setattr__(self, "weights", read_only(simplex[order]))
         object.__setattr__(self, "case_names", tuple(names[i] for i in order))
         object.__setattr__(self, "n_cases", int(n_cases))
 

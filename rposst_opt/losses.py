@@ -1,7 +1,7 @@
-r"""What does it cost when the small test's score misses the target?
+r"""What does it cost when the small test's score misses the full test's?
 
-A loss (the paper's difference function Δ) is a convex, piecewise quadratic function of the error ``score - target``,
-and it is given by one table: the knots where pieces meet and the coefficients of each piece.
+A loss (the paper's difference function Δ) is a convex, piecewise quadratic function of the error, ``score - full
+score``, and it is given by one table: the knots where pieces meet and the coefficients of each piece.
 
 .. math::
 
@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rposst_opt.arrays import FloatArray, read_only
 from rposst_opt.errors import ProblemError
-
-FloatArray = NDArray[np.float64]
 
 CONTINUITY_TOLERANCE = 1e-9  # relative to the value at the knot: pieces written down in decimals may miss by rounding
 
@@ -54,8 +53,7 @@ class PiecewiseQuadratic:
             except (TypeError, ValueError) as error:
                 raise ProblemError(f"the {name} of a loss must be numbers: {error}.") from None
             array = array.reshape(0, 3) if name == "coefficients" and array.size == 0 else array
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+            object.__setattr__(self, name, read_only(array))
         if self.knots.ndim != 1:
             raise ProblemError(f"the knots of a loss must be a list, got shape {self.knots.shape}.")
         if self.coefficients.ndim != 2 or self.coefficients.shape[1] != 3:
@@ -152,15 +150,15 @@ class Loss(ABC):
     @property
     @abstractmethod
     def pieces(self) -> PiecewiseQuadratic:
-        """The loss as a function of the error, ``score - target``."""
+        """The loss as a function of the error, ``score - full score``."""
 
-    def value(self, scores: ArrayLike, targets: ArrayLike) -> FloatArray:
-        """The loss of each score against its target."""
-        return self.pieces.value(np.asarray(scores, dtype=np.float64) - np.asarray(targets, dtype=np.float64))
+    def value(self, scores: ArrayLike, full_scores: ArrayLike) -> FloatArray:
+        """The loss of each score of the small test, beside the full test's."""
+        return self.pieces.value(np.asarray(scores, dtype=np.float64) - np.asarray(full_scores, dtype=np.float64))
 
-    def slope(self, scores: ArrayLike, targets: ArrayLike) -> FloatArray:
+    def slope(self, scores: ArrayLike, full_scores: ArrayLike) -> FloatArray:
         """A subgradient of the loss in the score."""
-        return self.pieces.slope(np.asarray(scores, dtype=np.float64) - np.asarray(targets, dtype=np.float64))
+        return self.pieces.slope(np.asarray(scores, dtype=np.float64) - np.asarray(full_scores, dtype=np.float64))
 
     @property
     def parameter(self) -> float | None:
@@ -182,7 +180,7 @@ def _must_be_positive(name: str, value: float) -> None:
 
 @dataclass(frozen=True)
 class AbsoluteError(Loss):
-    """|score - target|, the paper's choice."""
+    """|score - full score|, the paper's choice."""
 
     name = "absolute"
 
@@ -194,7 +192,7 @@ class AbsoluteError(Loss):
 
 @dataclass(frozen=True)
 class SquaredError(Loss):
-    """(score - target)²."""
+    """(score - full score)²."""
 
     name = "squared"
 

@@ -4,28 +4,27 @@
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rposst_opt.arrays import FloatArray, IntArray, as_numbers, read_only
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
-from rposst_opt.losses import AbsoluteError, FloatArray, Loss
+from rposst_opt.losses import AbsoluteError, Loss
 from rposst_opt.measures import CVaR, Measure
-from rposst_opt.results import as_numbers, check_finite, is_frame, numeric_table
+from rposst_opt.results import check_finite, is_frame, numeric_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-IntArray = NDArray[np.int64]
-
 Kind = TypeVar("Kind")
-ScalarType = TypeVar("ScalarType", bound=np.generic)
 
 ROUNDING_STEPS = 16  # how many roundings in a row, all the same way, a score may suffer
 SUM_TOLERANCE = 1e-6  # by how much a distribution written in decimals may miss a sum of one
@@ -48,16 +47,19 @@ class Scenarios(NamedTuple):
     policies : ndarray of shape (n_scenarios,)
         The policy of each scenario, ascending.
     targets : ndarray of shape (n_scenarios,)
+        The target of each scenario: its row in `Problem.targets`.
+    full_scores : ndarray of shape (n_scenarios,)
         The full test's score in each scenario (b in the formulas).
     probabilities : ndarray of shape (n_scenarios,)
     offsets : ndarray of shape (n_policies + 1,)
         The scenarios of policy j are ``offsets[j]:offsets[j + 1]``.
     """
 
-    policies: NDArray[np.int64]
-    targets: FloatArray
+    policies: IntArray
+    targets: IntArray
+    full_scores: FloatArray
     probabilities: FloatArray
-    offsets: NDArray[np.int64]
+    offsets: IntArray
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -125,7 +127,7 @@ class Problem:
         if is_frame(results):
             case_names = list(results.index) if case_names is None else case_names
             policy_names = list(results.columns) if policy_names is None else policy_names
-        table = _read_only(numeric_table(results))
+        table = read_only(numeric_table(results))
         n_cases, n_policies = table.shape
         set_field(self, "results", table)
         set_field(self, "measure", _instance_of(Measure, "measure", CVaR(0.01) if measure is None else measure))
@@ -195,7 +197,7 @@ class Problem:
     @property
     def n_scenarios(self) -> int:
         """How many (policy, target) pairs have a positive probability (d)."""
-        return len(self.scenarios.targets)
+        return len(self.scenarios.policies)
 
     @property
     def n_chosen(self) -> int:
@@ -212,6 +214,22 @@ class Problem:
         """The cases that are neither required nor forbidden, ascending."""
         settled = {*self.required_cases, *self.forbidden_cases}
         return tuple(case for case in range(self.n_cases) if case not in settled)
+
+    @cached_property
+    def eligible_cases(self) -> tuple[int, ...]:
+        """The cases that a test may have, required or chosen, ascending."""
+        return tuple(sorted(self.required_cases + self.selectable_cases))
+
+    def tuples(self) -> Iterator[tuple[int, ...]]:
+        """Every set of cases that a test may have: the chosen ones in lexicographic order, the required ones after."""
+        for chosen in combinations(self.selectable_cases, self.size):
+            yield chosen + self.required_cases
+
+    def restricted_to(self, cases: Iterable[int]) -> "Problem":
+        """The same problem with no other cases to choose from; the required ones stay."""
+        kept = set(cases)
+        others = [case for case in self.selectable_cases if case not in kept]
+        return replace(self, forbidden_cases=(*self.forbidden_cases, *others))
 
     @cached_property
     def loss_scale(self) -> float:
@@ -237,22 +255,22 @@ class Problem:
             steepest = float(np.abs(self.loss.pieces.slope(np.array([-widest, widest]))).max())
             return ROUNDING_STEPS * ulp * steepest
 
+    def allowance(self, tolerance: float) -> float:
+        """By how much two objectives may differ and count as equal: a share of the unit, and what rounding can do."""
+        return tolerance * self.unit + self.rounding
+
     @cached_property
     def scenarios(self) -> Scenarios:
         """The scenarios, in the order of their policies."""
         policies, targets = np.nonzero(self.probabilities)
         scores = (self.targets @ self.results).T
         return Scenarios(
-            policies=_read_only(policies.astype(np.int64)),
-            targets=_read_only(scores[policies, targets]),
-            probabilities=_read_only(self.probabilities[policies, targets]),
-            offsets=_read_only(np.searchsorted(policies, np.arange(self.n_policies + 1)).astype(np.int64)),
+            policies=read_only(policies.astype(np.int64)),
+            targets=read_only(targets.astype(np.int64)),
+            full_scores=read_only(scores[policies, targets]),
+            probabilities=read_only(self.probabilities[policies, targets]),
+            offsets=read_only(np.searchsorted(policies, np.arange(self.n_policies + 1)).astype(np.int64)),
         )
-
-    @cached_property
-    def scenario_targets(self) -> IntArray:
-        """The target of each scenario: its row in `targets`."""
-        return _read_only(np.nonzero(self.probabilities)[1].astype(np.int64))
 
     @cached_property
     def needs(self) -> frozenset[Need]:
@@ -298,7 +316,7 @@ class Problem:
 
     def losses(self, test: EfficientTest) -> FloatArray:
         """The loss of every scenario."""
-        return self.loss.value(self.scores(test)[self.scenarios.policies], self.scenarios.targets)
+        return self.loss.value(self.scores(test)[self.scenarios.policies], self.scenarios.full_scores)
 
     def objective(self, test: EfficientTest) -> float:
         """How bad this test is: the measure of its losses. The one judge."""
@@ -314,8 +332,8 @@ class Problem:
         """
         scenarios = self.scenarios
         scores = self.scores(test)[scenarios.policies]
-        weights = self.measure.weights(self.loss.value(scores, scenarios.targets), scenarios.probabilities)
-        pull = weights * self.loss.slope(scores, scenarios.targets)
+        weights = self.measure.weights(self.loss.value(scores, scenarios.full_scores), scenarios.probabilities)
+        pull = weights * self.loss.slope(scores, scenarios.full_scores)
         return self.results @ np.bincount(scenarios.policies, pull, minlength=self.n_policies)
 
     def cut(self, test: EfficientTest) -> FloatArray:
@@ -327,11 +345,6 @@ class Problem:
         gradient = self.subgradient(test)
         cut: FloatArray = self.objective(test) + (gradient - gradient @ test.full_weights())
         return cut
-
-
-def _read_only(array: NDArray[ScalarType]) -> NDArray[ScalarType]:
-    array.setflags(write=False)
-    return array
 
 
 def _instance_of(kind: type, name: str, value: Kind) -> Kind:
@@ -377,18 +390,18 @@ def _some(names: Sequence[str], most: int = 8) -> str:
 
 def _checked_targets(targets: ArrayLike | None, n_cases: int) -> FloatArray:
     if targets is None:
-        return _read_only(np.full((1, n_cases), 1.0 / n_cases))
+        return read_only(np.full((1, n_cases), 1.0 / n_cases))
     rows = as_numbers("targets", targets)
     if rows.ndim != 2 or len(rows) == 0 or rows.shape[1] != n_cases:
         raise ProblemError(f"`targets` must have one row per target and {n_cases} columns, got shape {rows.shape}.")
     for number, row in enumerate(rows):
         _check_distribution(f"row {number} of `targets`", row)
-    return _read_only(rows / rows.sum(axis=1, keepdims=True))
+    return read_only(rows / rows.sum(axis=1, keepdims=True))
 
 
 def _checked_probabilities(probabilities: ArrayLike | None, shape: tuple[int, int]) -> FloatArray:
     if probabilities is None:
-        return _read_only(np.full(shape, 1.0 / (shape[0] * shape[1])))
+        return read_only(np.full(shape, 1.0 / (shape[0] * shape[1])))
     table = as_numbers("probabilities", probabilities)
     if table.shape != shape:
         raise ProblemError(
@@ -396,7 +409,7 @@ def _checked_probabilities(probabilities: ArrayLike | None, shape: tuple[int, in
             f"got shape {table.shape}."
         )
     _check_distribution("`probabilities`", table)
-    return _read_only(table / table.sum())
+    return read_only(table / table.sum())
 
 
 def _check_distribution(name: str, values: FloatArray) -> None:

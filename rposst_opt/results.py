@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rposst_opt.arrays import FloatArray, as_numbers
 from rposst_opt.errors import ProblemError
-from rposst_opt.losses import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,14 +59,6 @@ def check_finite(table: FloatArray, case_names: Sequence[str], policy_names: Seq
             f"`results` must be finite, got {table[case, policy]} for test case {case_names[case]!r} and "
             f"policy {policy_names[policy]!r}."
         )
-
-
-def as_numbers(name: str, values: object) -> FloatArray:
-    """A copy of the values as a contiguous array of floats, or an error with the argument's name."""
-    try:
-        return np.array(values, dtype=np.float64, order="C")
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ProblemError(f"`{name}` must be a table of numbers: {error}.") from None
 
 
 def rescale(results: ArrayLike) -> tuple[FloatArray, Scale]:

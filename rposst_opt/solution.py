@@ -1,26 +1,16 @@
-"""What a backend is given, what it hands back, and what the package says about it.
+"""What the package says about a backend's answer: scored again by `Problem`, with a status decided from the gap."""
 
-A backend returns a `Candidate`: a test and a lower bound, never a status. Only `rposst_opt.backends` turns it into a
-`Solution`, with the objective scored again by `Problem` and the status decided from the gap.
-"""
-
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from types import FrameType
-from typing import Protocol
 
 import numpy as np
 
 from rposst_opt.certificate import Certificate
+from rposst_opt.contract import Limit, Stats
 from rposst_opt.efficient_test import EfficientTest
-from rposst_opt.losses import FloatArray
 from rposst_opt.measures import Mean
-from rposst_opt.problem import Need, Problem
+from rposst_opt.problem import Problem
 
 TIE_TOLERANCE = 1e-9  # in units of the largest loss: objectives and mean losses this close are ties
 
@@ -31,38 +21,6 @@ class Status(StrEnum):
     OPTIMAL = "optimal"  # no test can be better, by more than the backend's tolerance
     FEASIBLE = "feasible"  # a test, with a gap
     NO_TEST = "no_test"  # none was found
-
-
-class Limit(StrEnum):
-    """What ended a run before it was done; the value is the phrase shown to the user."""
-
-    TIME = "the time limit"
-    INTERRUPT = "an interrupt"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """How far a run is."""
-
-    done: int  # tuples dealt with, or whatever `unit` says
-    total: int  # there are
-    objective: float  # of the best test so far
-    lower_bound: float = -float("inf")
-    unit: str = "sets"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stats:
-    """Where the time went, and how much work it was."""
-
-    build_seconds: float = 0.0
-    solve_seconds: float = 0.0
-    tuples: int = 0  # dealt with, one by one or ruled out together
-    solved: int = 0  # of these, solved one by one, by a search that rules out the others
-    rounds: int = 0  # of the game: questions to the antagonist
-    nodes: int = 0  # of a search tree
-    cuts: int = 0  # learned
-    kicks: int = 0  # of a local search, away from its best test
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +51,7 @@ def rank_tests(problem: Problem, tests: Iterable[EfficientTest]) -> tuple[Ranked
         losses, probabilities = problem.losses(test), problem.scenarios.probabilities
         objective = problem.measure.value(losses, probabilities)
         ranked.append(RankedTest(test=test, objective=objective, mean_loss=Mean().value(losses, probabilities)))
-    tolerance = TIE_TOLERANCE * problem.unit + problem.rounding
+    tolerance = problem.allowance(TIE_TOLERANCE)
     by_objective = _tie_groups([entry.objective for entry in ranked], tolerance)
     by_mean_loss = _tie_groups([entry.mean_loss for entry in ranked], tolerance)
     order = sorted(range(len(ranked)), key=lambda i: (by_objective[i], by_mean_loss[i], ranked[i].test.cases))
@@ -108,39 +66,6 @@ def _tie_groups(values: list[float], tolerance: float) -> list[int]:
             group, first = group + 1, values[i]
         groups[i] = group
     return groups
-
-
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """What a backend hands back.
-
-    Attributes
-    ----------
-    test : EfficientTest or None
-        The best test found, if any.
-    lower_bound : float
-        No test for the problem has a lower objective than this; -inf when nothing is proved.
-    claimed_objective : float or None
-        What the solver itself says that its test is worth. It is never reported as the objective, only held against it.
-    claimed_losses : ndarray of shape (n_scenarios,) or None
-        The solver's own losses; those of scenarios without weight may be anything.
-    ranking : tuple of EfficientTest
-        The best tests there are, the answer included, where the caller asked for more than one.
-    certificate : Certificate or None
-        A proof of the lower bound, where the caller asked for one.
-    limit : Limit or None
-        What ended the run early, if anything did.
-    stats : Stats
-    """
-
-    test: EfficientTest | None
-    lower_bound: float
-    claimed_objective: float | None = None
-    claimed_losses: FloatArray | None = None
-    ranking: tuple[EfficientTest, ...] = ()
-    certificate: Certificate | None = None
-    limit: Limit | None = None
-    stats: Stats = field(default_factory=Stats)
 
 
 @dataclass(frozen=True)
@@ -202,118 +127,3 @@ class Solution:
     ranking: tuple[RankedTest, ...] = ()
     certificate: Certificate | None = None
     choice: BackendChoice | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Capabilities:
-    """What a backend handles and what its answers are worth.
-
-    Attributes
-    ----------
-    method : str
-        What it does, in a few words.
-    handles : frozenset of Need
-        Compared with `Problem.needs`, so that a new loss or measure edits no backend.
-    finds_optimum : bool
-        False where the guarantee is a rate, as for regret matching+.
-    is_heuristic : bool
-        True where there is no guarantee at all, or one in probability only: such a backend is no witness, and being
-        worse than others is no disagreement.
-    proves : str
-        What its lower bound is, in a few words.
-    tolerance : float
-        The gap, relative to `Problem.unit`, up to which its answers count as optimal.
-    requires : tuple of str
-        Import names of the packages it needs, probed without importing.
-    extra : str or None
-        The extra of this distribution that installs them, if they do not come along anyway.
-    """
-
-    method: str
-    handles: frozenset[Need]
-    finds_optimum: bool
-    proves: str
-    tolerance: float
-    requires: tuple[str, ...] = ()
-    extra: str | None = None
-    is_heuristic: bool = False
-
-    def why_not(self, problem: Problem) -> str | None:
-        """What this problem asks for that the backend does not handle, or None."""
-        unmet = sorted(need.value for need in problem.needs - self.handles)
-        return f"it does not handle {' or '.join(unmet)}" if unmet else None
-
-
-class Budget:
-    """How long a backend may run and how good an answer must be; it also carries news of the run.
-
-    Parameters
-    ----------
-    time_limit_seconds : float, optional
-        Counted from the making of the budget.
-    gap : float
-        A gap, in units of the objective, with which the caller is content.
-    progress : callable, optional
-        Called now and then with a `Progress`.
-    """
-
-    def __init__(
-        self,
-        *,
-        time_limit_seconds: float | None = None,
-        gap: float = 0.0,
-        progress: Callable[[Progress], None] | None = None,
-    ) -> None:
-        self.time_limit_seconds = time_limit_seconds
-        self.gap = gap
-        self._progress = progress
-        self._interrupted = threading.Event()
-        self._started = time.monotonic()
-
-    def reached(self) -> Limit | None:
-        """Which limit the run has reached by now, if any."""
-        if self._interrupted.is_set():
-            return Limit.INTERRUPT
-        if self.time_limit_seconds is not None and time.monotonic() - self._started >= self.time_limit_seconds:
-            return Limit.TIME
-        return None
-
-    def restart_clock(self) -> None:
-        """Leave out of the time limit what has passed until now, such as a first compilation."""
-        self._started = time.monotonic()
-
-    def tell(self, progress: Progress) -> None:
-        """Pass on how far the run is."""
-        if self._progress is not None:
-            self._progress(progress)
-
-    @contextmanager
-    def listening_for_interrupts(self) -> Iterator[None]:
-        """Within this, a first Ctrl-C is a limit that `reached` tells of; a second one raises as usual.
-
-        Only the main thread can listen; elsewhere this does nothing.
-        """
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
-        def note(number: int, frame: FrameType | None) -> None:
-            self._interrupted.set()
-            signal.signal(signal.SIGINT, before)
-
-        before = signal.signal(signal.SIGINT, note)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, before)
-
-
-class Backend(Protocol):
-    """A way to solve problems: what it can do, and doing it. Its options are its fields."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What it handles and what its answers are worth."""
-
-    def solve(self, problem: Problem, budget: Budget) -> Candidate:
-        """Look for a good test within the budget; prove a lower bound if possible."""

@@ -12,7 +12,7 @@ from benchmarks import grid, report
 from rposst_opt import backends
 from rposst_opt.backends import forecast
 from rposst_opt.backends.calibration import Instance, draw_instances
-from rposst_opt.solution import Budget, Candidate, Capabilities
+from rposst_opt.contract import Budget, Candidate, Capabilities
 
 ROOT = Path(__file__).parent.parent
 SMALL = Instance("binary", 12, 2, 6, 1, "cvar-0.01", "absolute", 3)

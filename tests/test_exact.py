@@ -51,7 +51,7 @@ def optimum_by_linear_program(problem: ro.Problem, cases: tuple[int, ...], corne
     """Minimise t subject to t ≥ Σ_s α_s ℓ_s for every corner α, ℓ_s ≥ every affine piece, w on the simplex."""
     scale, spread = problem.unit, float(np.ptp(problem.results)) or 1.0
     scenarios, width, d = problem.scenarios, len(cases), problem.n_scenarios
-    errors = (problem.results[list(cases)][:, scenarios.policies] - scenarios.targets) / spread  # w sums to one
+    errors = (problem.results[list(cases)][:, scenarios.policies] - scenarios.full_scores) / spread  # w sums to one
     rows = [np.hstack([np.zeros((len(corners), width)), corners, -np.ones((len(corners), 1))])]
     for constant, linear, _ in problem.loss.pieces.coefficients:
         pieces = (constant + linear * spread * errors.T) / scale
@@ -402,7 +402,7 @@ def test_all_optimal_tuples_are_those_of_brute_force(seed: int) -> None:
 def least_mean_among_optimal_weights(problem: ro.Problem, cases: tuple[int, ...], optimum: float) -> float:
     """Minimise the mean loss over weights whose objective is the optimum, by a linear program."""
     corners, scenarios, width, d = allowed_weights(problem), problem.scenarios, len(cases), problem.n_scenarios
-    errors = problem.results[list(cases)][:, scenarios.policies] - scenarios.targets
+    errors = problem.results[list(cases)][:, scenarios.policies] - scenarios.full_scores
     rows = [np.hstack([np.zeros((len(corners), width)), corners])]
     bounds = [np.full(len(corners), optimum + 1e-10)]
     for constant, linear, _ in problem.loss.pieces.coefficients:

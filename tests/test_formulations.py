@@ -112,7 +112,7 @@ def random_test(problem: ro.Problem, rng: np.random.Generator) -> ro.EfficientTe
 
 def value_by_hand(epigraph: Epigraph, weights: np.ndarray) -> float:
     """The program's value at these weights, with ℓ, v and u as small as the constraints allow."""
-    errors = weights @ epigraph.results[:, epigraph.policies] - epigraph.targets
+    errors = weights @ epigraph.results[:, epigraph.policies] - epigraph.full_scores
     piece = np.array([sum(knot < error for knot in epigraph.pieces.knots) for error in errors], dtype=int)
     constant, linear, quadratic = epigraph.pieces.coefficients[piece].T
     loss = constant + linear * errors + quadratic * errors**2
@@ -244,7 +244,7 @@ def test_a_cut_from_the_best_response_touches_its_test(problem: ro.Problem, loss
     problem = replace(problem, loss=loss)
     epigraph, test = make_epigraph(problem), random_test(problem, np.random.default_rng(seed))
     alpha = problem.measure.weights(problem.losses(test), problem.scenarios.probabilities)
-    errors = test.full_weights() @ epigraph.results[:, epigraph.policies] - epigraph.targets
+    errors = test.full_weights() @ epigraph.results[:, epigraph.policies] - epigraph.full_scores
     cut = dual_cut(epigraph, alpha, alpha * epigraph.pieces.slope(errors)) * epigraph.unit
     assert test.full_weights() @ cut == pytest.approx(problem.objective(test), abs=rounding(problem))
 

@@ -12,10 +12,10 @@ from scipy.optimize import linprog
 from strategies import problems
 
 import rposst_opt as ro
+from rposst_opt.arrays import FloatArray
 from rposst_opt.backends.iterative import select_iteratively
+from rposst_opt.contract import Budget, Progress
 from rposst_opt.experiments.domains import racing_arrows
-from rposst_opt.losses import FloatArray
-from rposst_opt.solution import Budget, Progress
 from rposst_opt.solvers import local_search
 from rposst_opt.solvers.local_search import LocalSearch
 
@@ -99,7 +99,7 @@ def test_the_relaxation_of_many_cases_is_that_of_a_linear_program(
     monkeypatch.setattr(local_search, "MOST_RELAXED", most)
     results = made(("answers", "uniform", "low-rank", "arrows")[seed], 150, 12, seed)
     problem = ro.Problem(results=results, size=3, targets=ro.softmax_targets(results), measure=ro.WorstCase())
-    rows, targets = problem.results[:, problem.scenarios.policies].T, problem.scenarios.targets
+    rows, targets = problem.results[:, problem.scenarios.policies].T, problem.scenarios.full_scores
     one = np.ones((len(targets), 1))
     relaxed = linprog(
         np.append(np.zeros(150), 1.0),

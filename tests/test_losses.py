@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from strategies import losses
 
 import rposst_opt as ro
-from rposst_opt.losses import LOSSES, FloatArray, loss_from_label
+from rposst_opt.arrays import FloatArray
+from rposst_opt.losses import LOSSES, loss_from_label
 
 numbers = st.floats(-10, 10) | st.integers(-8, 8).map(lambda quarters: quarters / 4)
 

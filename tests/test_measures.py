@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strategies import distributions, measures
 
 import rposst_opt as ro
-from rposst_opt.losses import FloatArray
+from rposst_opt.arrays import FloatArray
 from rposst_opt.measures import TailTable, tabulate
 
 CLOSE = 1e-10  # losses stay below 10 and no tail weight is steeper than 1000, so rounding is a hundred times smaller

@@ -422,7 +422,7 @@ def test_a_round_of_the_game_is_one_of_regret_matching(browser: Browser, nasty_r
         costs = np.zeros(3)
         for scenario in hand[:2]:
             policy = problem.scenarios.policies[scenario]
-            slope = np.sign(scores[policy] - problem.scenarios.targets[scenario])
+            slope = np.sign(scores[policy] - problem.scenarios.full_scores[scenario])
             costs += slope * problem.results[list(cases), policy] / 2
         regrets = np.maximum(regrets + weights @ costs - costs, 0)
         weights = regrets / regrets.sum() if regrets.sum() > 0 else np.full(3, 1 / 3)
@@ -606,7 +606,7 @@ def test_lines_and_names_in_the_explorers_charts(browser: Browser, nasty_report:
     assert cvar["y"] == pytest.approx([nasty_report.objective(ro.CVaR(0.4))] * 2)
     assert k_of_n["y"] == pytest.approx([nasty_report.objective(ro.KOfN(2, 10))] * 2)
     shown = [name.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") for name in bars["text"]]
-    pairs = [(problem.scenarios.policies[s], problem.scenario_targets[s]) for s in worst_first]
+    pairs = [(problem.scenarios.policies[s], problem.scenarios.targets[s]) for s in worst_first]
     assert shown == [f"{POLICY_NAMES[policy]}, {TARGET_NAMES[target]}" for policy, target in pairs]
     assert weights["text"] == bars["text"]
     limit, _ = chart_data(browser, "chart-limit")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import distributions, losses, measures, problems
 
 import rposst_opt as ro
-from rposst_opt.losses import FloatArray
+from rposst_opt.arrays import FloatArray
 
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -282,7 +282,7 @@ def test_scenarios_are_the_pairs_that_can_happen(problem: ro.Problem) -> None:
     assert scenarios.probabilities.sum() == pytest.approx(1, abs=1e-12)
     for scenario, (policy, target) in enumerate(zip(policies, targets, strict=True)):
         full_score = problem.targets[target] @ problem.results[:, policy]
-        assert scenarios.targets[scenario] == pytest.approx(full_score, abs=1e-12)
+        assert scenarios.full_scores[scenario] == pytest.approx(full_score, abs=1e-12)
         assert scenarios.probabilities[scenario] == problem.probabilities[policy, target]
         assert scenarios.offsets[policy] <= scenario < scenarios.offsets[policy + 1]
     assert len(scenarios.offsets) == problem.n_policies + 1
@@ -618,3 +618,23 @@ def test_results_that_cannot_be_scored_are_refused(
 ) -> None:
     with pytest.raises(ro.ProblemError, match=re.escape(message)):
         small_test.score(new_results)
+
+
+@given(problems())
+def test_the_sets_of_cases_are_all_there_once_and_each_can_be_the_only_one(problem: ro.Problem) -> None:
+    listed = list(problem.tuples())
+    assert len(listed) == len({frozenset(cases) for cases in listed}) == problem.n_tuples
+    assert [cases[: problem.size] for cases in listed] == sorted(cases[: problem.size] for cases in listed)
+    for cases in listed:
+        assert cases[problem.size :] == problem.required_cases
+        assert not set(cases) & set(problem.forbidden_cases)
+    assert set(problem.eligible_cases) == set(range(problem.n_cases)) - set(problem.forbidden_cases)
+    alone = problem.restricted_to(listed[-1])
+    assert list(alone.tuples()) == [listed[-1]]
+    assert alone.required_cases == problem.required_cases
+
+
+def test_what_counts_as_equal_grows_with_the_tolerance_and_the_unit() -> None:
+    problem = ro.Problem(results=[[0.0, 50.0], [100.0, 50.0]], size=1)
+    assert problem.allowance(0.0) == problem.rounding > 0
+    assert problem.allowance(1e-3) == pytest.approx(0.1)

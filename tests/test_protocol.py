@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import rposst_opt as ro
+from rposst_opt.arrays import FloatArray
 from rposst_opt.backends import BACKENDS
 from rposst_opt.experiments import protocol
 from rposst_opt.experiments.domains import racing_arrows
@@ -24,7 +25,6 @@ from rposst_opt.experiments.protocol import (
     tuning_problem,
 )
 from rposst_opt.experiments.studies import Cut, Study
-from rposst_opt.losses import FloatArray
 
 QUICK = ("exact", "regret-matching", "minimax-uniform", "iterative-minimax", "random")
 

@@ -123,7 +123,7 @@ def test_the_table_is_drawn_from_by_its_probabilities() -> None:
     scenarios = problem.scenarios
     for policy, target, probability in zip(*scenarios[:3], strict=True):
         share = np.mean((policies == policy) & (targets == target))
-        alike = scenarios.probabilities[(scenarios.policies == policy) & (scenarios.targets == target)].sum()
+        alike = scenarios.probabilities[(scenarios.policies == policy) & (scenarios.full_scores == target)].sum()
         assert share == pytest.approx(alike, abs=5 * np.sqrt(alike / 200_000)), probability
 
 

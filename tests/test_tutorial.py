@@ -15,7 +15,7 @@ from scipy import ndimage, stats
 import rposst_opt as ro
 from docs.make_pictures import TUTORIAL, read_blocks, run_blocks
 from rposst_opt import analysis, plots
-from rposst_opt.losses import FloatArray
+from rposst_opt.arrays import FloatArray
 
 DOCS = TUTORIAL.parent
 TEXT = TUTORIAL.read_text(encoding="utf-8")

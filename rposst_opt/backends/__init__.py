@@ -14,20 +14,10 @@ from importlib.util import find_spec
 from typing import Any
 
 from rposst_opt.backends.forecast import in_words, predict
+from rposst_opt.contract import Backend, Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.errors import BackendFailure, BackendNotFound, BackendUnavailable, ProblemError, Unsupported
 from rposst_opt.problem import Problem
-from rposst_opt.solution import (
-    Backend,
-    BackendChoice,
-    Budget,
-    Candidate,
-    Capabilities,
-    Limit,
-    Progress,
-    Solution,
-    Status,
-    rank_tests,
-)
+from rposst_opt.solution import BackendChoice, Solution, Status, rank_tests
 
 
 @dataclass(frozen=True)
@@ -288,7 +278,7 @@ def judge(problem: Problem, candidate: Candidate, backend: str, tolerance: float
             if reason is not None:
                 raise BackendFailure(f"backend {backend!r} returned a test that is no answer: {reason}.")
         objective = problem.objective(candidate.test)
-        allowance = tolerance * problem.unit + problem.rounding
+        allowance = problem.allowance(tolerance)
         if lower_bound > objective + allowance:
             raise BackendFailure(
                 f"backend {backend!r} claims that no test is below {lower_bound!r}, and its own is at {objective!r}."

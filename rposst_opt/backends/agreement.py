@@ -22,17 +22,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib import metadata
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from rposst_opt.backends import BACKENDS, entry_of, how_to_install, judge
 from rposst_opt.bounds import regret_matching_gap
+from rposst_opt.contract import Backend, Budget, Candidate, Capabilities
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import BackendFailure, ProblemError, RposstError
 from rposst_opt.problem import Problem
-from rposst_opt.solution import Backend, Budget, Candidate, Capabilities, Solution
+from rposst_opt.solution import Solution
 
 TIME_LIMIT_SECONDS = 60.0  # for one backend on one problem
 PATIENCE_SECONDS = 30.0  # how long beyond its limit a backend is waited for: a first compilation takes part of it
@@ -169,12 +169,8 @@ def agree(
 
 def _tuples_alone(problem: Problem) -> Iterator[tuple[tuple[int, ...], Problem]]:
     """Each tuple as a problem in which nothing else can be chosen."""
-    for chosen in combinations(problem.selectable_cases, problem.size):
-        others = [case for case in problem.selectable_cases if case not in chosen]
-        yield (
-            tuple(sorted((*chosen, *problem.required_cases))),
-            replace(problem, forbidden_cases=(*problem.forbidden_cases, *others)),
-        )
+    for cases in problem.tuples():
+        yield tuple(sorted(cases)), problem.restricted_to(cases)
 
 
 def _run(problem: Problem, name: str, time_limit_seconds: float, patience_seconds: float) -> Finding:
@@ -309,7 +305,7 @@ def _held_against(problem: Problem, finding: Finding, best: Finding) -> Finding:
     candidate, solution = finding.candidate, finding.solution
     assert candidate is not None and solution is not None and best.solution is not None
     capabilities = BACKENDS[finding.backend].capabilities
-    allowance = capabilities.tolerance * problem.unit + problem.rounding
+    allowance = problem.allowance(capabilities.tolerance)
     objection = (
         _false_claim(problem, candidate, solution, allowance)
         or _refuted_bound(candidate, best, allowance)

@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from rposst_opt.arrays import FloatArray
 from rposst_opt.backends import BACKENDS, entry_of, missing_packages, solve
 from rposst_opt.backends.forecast import Model, Run, features, fit
-from rposst_opt.losses import AbsoluteError, FloatArray, Loss, SquaredError
+from rposst_opt.contract import Limit
+from rposst_opt.losses import AbsoluteError, Loss, SquaredError
 from rposst_opt.measures import CVaR, KOfN, Mean, Measure, WorstCase
 from rposst_opt.problem import Problem
 from rposst_opt.results import softmax_targets
-from rposst_opt.solution import Limit, Solution, Status
+from rposst_opt.solution import Solution, Status
 
 CASES = (10, 15, 20, 30, 50, 80, 120, 200, 300, 500)
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10)

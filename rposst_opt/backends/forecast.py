@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
+from rposst_opt.arrays import FloatArray
 from rposst_opt.errors import ProblemError
-from rposst_opt.losses import FloatArray
 from rposst_opt.problem import Problem
 
 TABLE = Path(__file__).with_name("forecast.csv")

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rposst_opt.backends import AUTO, solve
+from rposst_opt.contract import Backend
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.problem import Problem
-from rposst_opt.solution import Backend, Solution, Status
+from rposst_opt.solution import Solution, Status
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rposst_opt.backends.agreement import Agreement
+    from rposst_opt.contract import Capabilities, Progress
     from rposst_opt.measures import Measure
     from rposst_opt.problem import Problem
     from rposst_opt.results import Scale
-    from rposst_opt.solution import Capabilities, Progress, Solution
+    from rposst_opt.solution import Solution
 
 app = typer.Typer(
     name="rposst",

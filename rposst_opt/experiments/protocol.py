@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.backends import solve
 from rposst_opt.errors import ProblemError
 from rposst_opt.experiments.methods import options_of
-from rposst_opt.losses import FloatArray
 from rposst_opt.measures import CVaR
-from rposst_opt.problem import IntArray, Problem
+from rposst_opt.problem import Problem
 from rposst_opt.results import Scale, rescale, softmax_targets
 
 BETAS = (0, 1, 2, 4)

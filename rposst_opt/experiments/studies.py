@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import rposst_opt
+from rposst_opt.arrays import FloatArray
 from rposst_opt.experiments.methods import METHODS, options_of
 from rposst_opt.experiments.protocol import (
     HOLDOUTS,
@@ -25,7 +26,6 @@ from rposst_opt.experiments.protocol import (
     choose_tests,
     draw_split,
 )
-from rposst_opt.losses import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd

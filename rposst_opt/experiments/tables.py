@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rposst_opt.arrays import FloatArray
 from rposst_opt.experiments.methods import METHODS, REFERENCE
 from rposst_opt.experiments.protocol import HARDEST, Choice, holdout_errors, mean_with_interval
 from rposst_opt.experiments.studies import Cut, Study
-from rposst_opt.losses import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,11 +21,11 @@ from typing import Any, TypeGuard
 import numpy as np
 import pandas as pd
 
+from rposst_opt.arrays import FloatArray
 from rposst_opt.backends.agreement import Agreement, Finding
 from rposst_opt.certificate import Certificate, CertificateCut
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
-from rposst_opt.losses import FloatArray
 from rposst_opt.problem import Problem
 from rposst_opt.results import Scale
 from rposst_opt.solution import BackendChoice, RankedTest, Solution

@@ -21,8 +21,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 from matplotlib.tri import Triangulation
 
+from rposst_opt.arrays import FloatArray
 from rposst_opt.errors import ProblemError
-from rposst_opt.losses import FloatArray
 from rposst_opt.solution import Status
 
 BLACK = "#000000"

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rposst_opt.losses import FloatArray
-from rposst_opt.problem import IntArray
+from rposst_opt.arrays import FloatArray, IntArray
 
 DIGITS = 12  # scores that differ beyond these digits of the largest differ by rounding
 

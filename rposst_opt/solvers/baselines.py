@@ -29,11 +29,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from rposst_opt.arrays import FloatArray
+from rposst_opt.contract import Budget, Candidate, Capabilities, Progress, Stats
 from rposst_opt.efficient_test import EfficientTest
-from rposst_opt.losses import FloatArray
 from rposst_opt.measures import Mean, Measure, WorstCase
 from rposst_opt.problem import Need, Problem
-from rposst_opt.solution import Budget, Candidate, Capabilities, Progress, Stats
 from rposst_opt.solvers.regret_matching import RegretMatching
 
 CHUNK = 4096  # tuples that are scored at a time
@@ -128,12 +128,11 @@ class IterativeMinimax:
         """Take as many cases as a test has, the required ones once each."""
         counts = np.zeros(problem.n_cases, dtype=np.int64)
         counts[list(problem.required_cases)] = 1
-        allowed = np.array([*problem.required_cases, *problem.selectable_cases])
-        allowed.sort()
-        policies, targets = problem.scenarios.policies, problem.scenarios.targets
+        allowed = np.array(problem.eligible_cases)
+        policies, full_scores = problem.scenarios.policies, problem.scenarios.full_scores
         for taken in range(len(problem.required_cases) + 1, problem.n_chosen + 1):
             scores = (counts @ problem.results + problem.results[allowed]) / taken
-            largest = problem.loss.value(scores[:, policies], targets).max(axis=1)
+            largest = problem.loss.value(scores[:, policies], full_scores).max(axis=1)
             counts[allowed[int(np.argmin(largest))]] += 1
         return Candidate(test=_filled_up(problem, counts.astype(np.float64)), lower_bound=-math.inf)
 

@@ -50,12 +50,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from rposst_opt.arrays import IntArray
 from rposst_opt.certificate import Certificate
+from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress, Stats
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError, Unsupported
 from rposst_opt.measures import Mean, Mixture
-from rposst_opt.problem import IntArray, Need, Problem
-from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Progress, Stats, rank_tests
+from rposst_opt.problem import Need, Problem
+from rposst_opt.solution import rank_tests
 from rposst_opt.solvers.kernels.hitting_set import Plan
 from rposst_opt.solvers.kernels.response import least_loss, scaled_game
 from rposst_opt.solvers.kernels.tuple_game import make_tuple_game, place_row, settle

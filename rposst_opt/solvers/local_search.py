@@ -28,9 +28,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from rposst_opt.losses import FloatArray
-from rposst_opt.problem import IntArray, Need, Problem
-from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Progress, Stats
+from rposst_opt.arrays import FloatArray, IntArray
+from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress, Stats
+from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.baselines import KMeansAnchors
 from rposst_opt.solvers.kernels.response import Game, least_loss, scaled_game
 from rposst_opt.solvers.kernels.swaps import find_swap, price_cases, settle_rows, try_additions
@@ -285,7 +285,7 @@ class _Search:
     def _relax(self) -> IntArray:
         """Solve the linear relaxation as far as time allows; returns its heaviest cases, after the required ones."""
         problem, game = self.problem, self.game
-        allowed = np.array([*problem.required_cases, *problem.selectable_cases], dtype=np.int64)
+        allowed = np.array(problem.eligible_cases, dtype=np.int64)
         most = min(len(allowed), MOST_RELAXED)
         room, mixture, prices = make_tuple_game(game, most), make_mixture(game, most), np.empty(problem.n_cases)
         rows = np.ascontiguousarray(allowed[:: max(1, len(allowed) // ADDED_AT_ONCE)][:most])

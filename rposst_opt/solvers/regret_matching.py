@@ -26,9 +26,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from rposst_opt.losses import FloatArray
-from rposst_opt.problem import IntArray, Need, Problem
-from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Progress, Stats
+from rposst_opt.arrays import FloatArray, IntArray
+from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress, Stats
+from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.kernels.regret_matching import make_tuple_run, play_tuple, play_tuples, tuple_at
 from rposst_opt.solvers.kernels.response import make_game, make_response
 from rposst_opt.solvers.running import announced_compilation, available_cores, check_counts

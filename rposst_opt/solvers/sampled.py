@@ -21,12 +21,12 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.bounds import largest_loss
+from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress, Stats
 from rposst_opt.errors import Unsupported
-from rposst_opt.losses import FloatArray
 from rposst_opt.measures import CVaR, KOfN, Mean, Measure, WorstCase, equally_likely
-from rposst_opt.problem import IntArray, Need, Problem
-from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Progress, Stats
+from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.kernels.sampled import mean_of_worst, play_sampled
 from rposst_opt.solvers.running import announced_compilation, available_cores, check_counts
 from rposst_opt.solvers.successive_rejects import successive_rejects
@@ -53,12 +53,12 @@ class TableSampler:
         """Draw by inverting the cumulative distribution."""
         scenarios = self.problem.scenarios
         if equally_likely(scenarios.probabilities):
-            drawn = (rng.random(shape) * len(scenarios.targets)).astype(np.int64)  # many times faster than a search
+            drawn = (rng.random(shape) * len(scenarios.full_scores)).astype(np.int64)  # many times faster than a search
         else:
             cumulative = np.cumsum(scenarios.probabilities)
             drawn = np.searchsorted(cumulative, rng.random(shape) * cumulative[-1], side="right")
-        drawn = np.minimum(drawn, len(scenarios.targets) - 1)
-        return scenarios.policies[drawn], scenarios.targets[drawn]
+        drawn = np.minimum(drawn, len(scenarios.full_scores) - 1)
+        return scenarios.policies[drawn], scenarios.full_scores[drawn]
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,10 +230,6 @@ def k_and_n(measure: Measure, draws: int) -> tuple[int, int]:
 
 def all_tuples(problem: Problem) -> IntArray:
     """Every tuple, a row each, in lexicographic order, with the required cases at the end."""
-    chosen = itertools.chain.from_iterable(itertools.combinations(problem.selectable_cases, problem.size))
-    tuples = np.empty((problem.n_tuples, problem.n_chosen), dtype=np.int64)
-    tuples[:, : problem.size] = np.fromiter(chosen, dtype=np.int64, count=problem.n_tuples * problem.size).reshape(
-        -1, problem.size
-    )
-    tuples[:, problem.size :] = problem.required_cases
-    return tuples
+    cases = itertools.chain.from_iterable(problem.tuples())
+    count = problem.n_tuples * problem.n_chosen
+    return np.fromiter(cases, dtype=np.int64, count=count).reshape(-1, problem.n_chosen)

@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.certificate import CertificateCut
-from rposst_opt.losses import FloatArray
-from rposst_opt.problem import IntArray
-from rposst_opt.solution import Limit
+from rposst_opt.contract import Limit
 from rposst_opt.solvers.kernels.hitting_set import (
     ADOPTED,
     FOUND,

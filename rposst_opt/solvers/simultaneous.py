@@ -15,11 +15,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from rposst_opt.arrays import FloatArray, IntArray
+from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress, Stats
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import Unsupported
-from rposst_opt.losses import FloatArray
-from rposst_opt.problem import IntArray, Need, Problem
-from rposst_opt.solution import Budget, Candidate, Capabilities, Limit, Progress, Stats
+from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.kernels.sampled import expect_losses, update_tuples
 from rposst_opt.solvers.running import announced_compilation, check_counts
 from rposst_opt.solvers.sampled import TableSampler, all_tuples, k_and_n
@@ -138,7 +138,7 @@ class _MixedGame:
     def play_round(self) -> None:
         """One round: the expected losses, the antagonist's answer, and both updates."""
         problem, pieces = self.problem, self.problem.loss.pieces
-        alpha, policies, targets, value = self._answer()
+        alpha, policies, full_scores, value = self._answer()
         if value < self.least:
             self.least, self.best = value, (self.probabilities.copy(), self.weights.copy())
         self.rounds_played += 1
@@ -152,7 +152,7 @@ class _MixedGame:
             self.weight_regrets,
             alpha,
             policies,
-            targets,
+            full_scores,
             problem.results,
             pieces.knots,
             pieces.coefficients,
@@ -167,25 +167,25 @@ class _MixedGame:
         """The antagonist's weights of the scenarios that count, these scenarios, and the loss."""
         problem, scenarios = self.problem, self.problem.scenarios
         if self.method.draws is None:
-            expected = self._expected(scenarios.policies, scenarios.targets)
+            expected = self._expected(scenarios.policies, scenarios.full_scores)
             alpha = problem.measure.weights(expected, scenarios.probabilities)
             counted = np.flatnonzero(alpha)
-            return alpha[counted], scenarios.policies[counted], scenarios.targets[counted], float(alpha @ expected)
+            return alpha[counted], scenarios.policies[counted], scenarios.full_scores[counted], float(alpha @ expected)
         k, n_drawn = k_and_n(problem.measure, self.method.draws)
-        policies, targets = TableSampler(problem).draw(self.rng, (n_drawn,))
-        expected = self._expected(policies, targets)
+        policies, full_scores = TableSampler(problem).draw(self.rng, (n_drawn,))
+        expected = self._expected(policies, full_scores)
         worst = np.argsort(-expected, kind="stable")[:k]
-        return np.full(k, 1 / k), policies[worst], targets[worst], float(expected[worst].mean())
+        return np.full(k, 1 / k), policies[worst], full_scores[worst], float(expected[worst].mean())
 
-    def _expected(self, policies: IntArray, targets: FloatArray) -> FloatArray:
-        pieces, expected = self.problem.loss.pieces, np.empty(len(targets))
+    def _expected(self, policies: IntArray, full_scores: FloatArray) -> FloatArray:
+        pieces, expected = self.problem.loss.pieces, np.empty(len(full_scores))
         expect_losses(
             self.tuples,
             self.weights,
             self.probabilities,
             self.problem.results,
             policies,
-            targets,
+            full_scores,
             pieces.knots,
             pieces.coefficients,
             expected,
@@ -224,7 +224,7 @@ class _MixedGame:
         """`Problem.objective` of many tests at once, to choose one of them."""
         problem, scenarios = self.problem, self.problem.scenarios
         scores = np.einsum("ti,tij->tj", weights, problem.results[tuples])[:, scenarios.policies]
-        losses = problem.loss.value(scores, scenarios.targets)
+        losses = problem.loss.value(scores, scenarios.full_scores)
         worst_first = np.argsort(-losses, axis=1)
         tails = np.minimum(np.cumsum(scenarios.probabilities[worst_first], axis=1), 1.0)
         increments = np.diff(problem.measure.tail_weight(tails), axis=1, prepend=0.0)

@@ -15,10 +15,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.bounds import log_bar
 from rposst_opt.errors import ProblemError
-from rposst_opt.losses import FloatArray
-from rposst_opt.problem import IntArray
 
 Sampler = Callable[[IntArray, int], FloatArray]
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rposst_opt.arrays import FloatArray
 from rposst_opt.errors import BackendUnavailable, ProblemError
-from rposst_opt.losses import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd

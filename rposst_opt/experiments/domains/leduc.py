@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rposst_opt.arrays import FloatArray
 from rposst_opt.errors import BackendUnavailable, ProblemError
-from rposst_opt.losses import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -58,8 +58,8 @@ def explorer_data(problem: Problem, test: EfficientTest, target_names: Sequence[
         "targets": list(target_names),
         "scenarios": {
             "policy": scenarios.policies.tolist(),
-            "target": problem.scenario_targets.tolist(),
-            "score": scenarios.targets.tolist(),
+            "target": problem.scenarios.targets.tolist(),
+            "score": scenarios.full_scores.tolist(),
             "probability": scenarios.probabilities.tolist(),
         },
         "loss": {"knots": pieces.knots.tolist(), "coefficients": pieces.coefficients.tolist()},
@@ -113,6 +113,5 @@ def _game_values(problem: Problem, test: EfficientTest) -> dict[int, dict[int, f
         solution = solve(replace(alone, measure=measure))
         return solution.objective if solution.status is Status.OPTIMAL else math.nan
 
-    others = [case for case in problem.selectable_cases if case not in test.cases]
-    alone = replace(problem, forbidden_cases=(*problem.forbidden_cases, *others))
+    alone = problem.restricted_to(test.cases)
     return {n: {k: least(KOfN(k, n)) for k in range(1, min(n, GAME_MOST_CHARGED) + 1)} for n in GAME_DRAWS}

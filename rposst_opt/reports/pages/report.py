@@ -9,12 +9,13 @@ import pandas as pd
 from rposst_opt.backends import AUTO, BACKENDS, entry_of, solve
 from rposst_opt.backends.agreement import Agreement, agree
 from rposst_opt.backends.forecast import in_words, predict
+from rposst_opt.contract import Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.problem import Problem
 from rposst_opt.reports.analysis import closing_in, size_curve
 from rposst_opt.results import Scale
-from rposst_opt.solution import Limit, Progress, Solution, Status
+from rposst_opt.solution import Solution, Status
 
 SOLVE_SECONDS = 60.0  # for the test itself, and for the best test of each other size
 AGREE_SECONDS = 10.0  # for each backend

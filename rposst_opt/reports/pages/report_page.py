@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.backends import BACKENDS
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.files.tables import agreement_rows
-from rposst_opt.losses import FloatArray
-from rposst_opt.problem import IntArray, Problem
+from rposst_opt.problem import Problem
 from rposst_opt.reports.pages.explorer import explorer_data
 from rposst_opt.reports.pages.page import EXPLORER_SCRIPTS, render
 from rposst_opt.reports.pages.report import Report
@@ -119,9 +119,8 @@ def _better_by_others(report: Report) -> float | None:
     best = None if report.agreement is None else report.agreement.best
     if best is None or best.solution is None:
         return None
-    allowance = TIE_TOLERANCE * report.problem.unit + report.problem.rounding
-    tolerance = BACKENDS[best.backend].capabilities.tolerance * report.problem.unit
-    better = best.solution.objective < report.solution.objective - allowance - tolerance
+    allowance = report.problem.allowance(TIE_TOLERANCE + BACKENDS[best.backend].capabilities.tolerance)
+    better = best.solution.objective < report.solution.objective - allowance
     return best.solution.objective if better else None
 
 
@@ -198,7 +197,7 @@ class _Losses:
 
 def _worst_rows(report: Report, losses: _Losses) -> list[dict[str, str]]:
     problem, scale = report.problem, report.scale
-    scores, targets = problem.scores(report.test), problem.scenario_targets
+    scores, targets = problem.scores(report.test), problem.scenarios.targets
     rows = []
     for place, scenario in enumerate(losses.order[:WORST_SHOWN].tolist()):
         policy = int(problem.scenarios.policies[scenario])
@@ -206,7 +205,7 @@ def _worst_rows(report: Report, losses: _Losses) -> list[dict[str, str]]:
             {
                 "policy": problem.policy_names[policy],
                 "target": report.target_names[targets[scenario]],
-                "full": f"{_in_file_units(problem.scenarios.targets[scenario], scale):.5g}",
+                "full": f"{_in_file_units(problem.scenarios.full_scores[scenario], scale):.5g}",
                 "small": f"{_in_file_units(scores[policy], scale):.5g}",
                 "loss": f"{losses.losses[place]:.5g}",
                 "weight": f"{losses.weights[place]:.4g}",
@@ -221,7 +220,7 @@ def _in_file_units(scores: Any, scale: Scale) -> Any:
 
 def _data(report: Report, losses: _Losses) -> dict[str, Any]:
     problem, test = report.problem, report.test
-    scenarios, targets = problem.scenarios, problem.scenario_targets
+    scenarios, targets = problem.scenarios, problem.scenarios.targets
     rounds = report.rounds.iloc[_spread_out(len(report.rounds), ROUNDS_SHOWN)]
     return {
         "targets": list(report.target_names),

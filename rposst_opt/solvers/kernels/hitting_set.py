@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rposst_opt.losses import FloatArray
-from rposst_opt.problem import IntArray
+from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.solvers.kernels.compiling import compiled, internal
 from rposst_opt.solvers.kernels.response import Game
 from rposst_opt.solvers.kernels.tuple_game import (
@@ -130,7 +129,7 @@ def make_search(
         Nodes(np.zeros((most_left, size + 1), np.int64), np.zeros((most_left, n_words), np.uint64)),
         np.full(3, np.inf),
         np.zeros(13, np.int64),
-        np.zeros((records, 2, game.targets.shape[0])),
+        np.zeros((records, 2, game.full_scores.shape[0])),
         stop,
     )
 

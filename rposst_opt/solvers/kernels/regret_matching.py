@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rposst_opt.losses import FloatArray
-from rposst_opt.problem import IntArray
+from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.solvers.kernels.compiling import compiled
 from rposst_opt.solvers.kernels.response import (
     BY_PROBABILITY,
@@ -64,8 +63,13 @@ def play_tuple(
     or ``cutoff[1]`` asks to stop.
     """
     # Every array is taken out of its tuple once, here: inside the loop it would cost more than the arithmetic.
-    results, targets, knots, coefficients = game.results, game.targets, game.knots, game.coefficients
-    low, high, offsets, probabilities = game.low_targets, game.high_targets, game.offsets, game.probabilities
+    results, full_scores, knots, coefficients = game.results, game.full_scores, game.knots, game.coefficients
+    low, high, offsets, probabilities = (
+        game.least_full_scores,
+        game.greatest_full_scores,
+        game.offsets,
+        game.probabilities,
+    )
     rank_weights, edges, table = game.rank_weights, game.tail_edges, game.tail_coefficients
     scenarios, policies, losses, alpha = response.scenarios, response.policies, response.losses, response.weights
     weights, q, gradient, best_weights = run.weights, run.pseudoregrets, run.gradient, run.best_weights
@@ -90,7 +94,7 @@ def play_tuple(
         score_policies(results, cases, weights, scores)
         if game.response == BY_SELECTION:
             bound_losses(scores, low, high, knots, coefficients, bounds, scratch)
-            select_worst(scores, bounds, offsets, targets, knots, coefficients, losses, scenarios, policies)
+            select_worst(scores, bounds, offsets, full_scores, knots, coefficients, losses, scenarios, policies)
         else:
             list_all(scores, game, response)
 
@@ -115,7 +119,7 @@ def play_tuple(
         for h in range(count):
             if alpha[h] > 0.0:
                 j = policies[h]
-                pull = alpha[h] * slope_at(scores[j] - targets[scenarios[h]], knots, coefficients)
+                pull = alpha[h] * slope_at(scores[j] - full_scores[scenarios[h]], knots, coefficients)
                 constant -= pull * scores[j]
                 for i in range(width):
                     gradient[i] += pull * results[cases[i], j]

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rposst_opt.losses import FloatArray
+from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.measures import Mean, equally_likely, tabulate, tabulate_mixture
-from rposst_opt.problem import IntArray, Problem
+from rposst_opt.problem import Problem
 from rposst_opt.solvers.kernels.compiling import compiled, internal
 
 # How the antagonist finds the scenarios that count.
@@ -21,9 +21,9 @@ class Game(NamedTuple):
     results: FloatArray  # (n_cases, n_policies)
     offsets: IntArray  # (n_policies + 1,): the scenarios of policy j are offsets[j]:offsets[j + 1]
     scenario_policies: IntArray  # (n_scenarios,)
-    targets: FloatArray  # (n_scenarios,)
-    low_targets: FloatArray  # (n_policies,): the least and the greatest target of each policy
-    high_targets: FloatArray
+    full_scores: FloatArray  # (n_scenarios,)
+    least_full_scores: FloatArray  # (n_policies,): the least and the greatest of each policy
+    greatest_full_scores: FloatArray
     probabilities: FloatArray  # (n_scenarios,)
     knots: FloatArray  # the loss
     coefficients: FloatArray
@@ -37,7 +37,7 @@ class Game(NamedTuple):
 def make_game(problem: Problem) -> Game:
     """Lay a problem out for the kernels."""
     scenarios, pieces = problem.scenarios, problem.loss.pieces
-    d = len(scenarios.targets)
+    d = len(scenarios.full_scores)
     if equally_likely(scenarios.probabilities):
         rank_weights = problem.measure.rank_weights(d)
         most_chosen = int(np.flatnonzero(rank_weights)[-1]) + 1
@@ -55,15 +55,15 @@ def make_game(problem: Problem) -> Game:
     occupied = np.diff(scenarios.offsets) > 0
     starts = scenarios.offsets[:-1][occupied]
     low, high = np.zeros(problem.n_policies), np.zeros(problem.n_policies)
-    low[occupied] = np.minimum.reduceat(scenarios.targets, starts)
-    high[occupied] = np.maximum.reduceat(scenarios.targets, starts)
+    low[occupied] = np.minimum.reduceat(scenarios.full_scores, starts)
+    high[occupied] = np.maximum.reduceat(scenarios.full_scores, starts)
     return Game(
         results=np.ascontiguousarray(problem.results),
         offsets=scenarios.offsets,
         scenario_policies=scenarios.policies,
-        targets=scenarios.targets,
-        low_targets=low,
-        high_targets=high,
+        full_scores=scenarios.full_scores,
+        least_full_scores=low,
+        greatest_full_scores=high,
         probabilities=scenarios.probabilities,
         knots=pieces.knots,
         coefficients=pieces.coefficients,
@@ -78,8 +78,8 @@ def make_game(problem: Problem) -> Game:
 def scaled_game(problem: Problem, cases: IntArray) -> Game:
     """The game over these cases, with errors in units of the spread of results and losses in units of the largest.
 
-    Only errors count, so every policy's results and targets may be moved together: to lie around zero, where rounding
-    is least.
+    Only errors count, so every policy's results and full scores may be moved together: to lie around zero, where
+    rounding is least.
     """
     game = make_game(problem)
     spread = float(np.ptp(problem.results)) or 1.0
@@ -87,9 +87,9 @@ def scaled_game(problem: Problem, cases: IntArray) -> Game:
     pieces = problem.loss.pieces.rescaled(error_unit=spread, value_unit=problem.unit)
     return game._replace(
         results=np.ascontiguousarray((problem.results[cases] - middle) / spread),
-        targets=(game.targets - middle[game.scenario_policies]) / spread,
-        low_targets=(game.low_targets - middle) / spread,
-        high_targets=(game.high_targets - middle) / spread,
+        full_scores=(game.full_scores - middle[game.scenario_policies]) / spread,
+        least_full_scores=(game.least_full_scores - middle) / spread,
+        greatest_full_scores=(game.greatest_full_scores - middle) / spread,
         knots=pieces.knots,
         coefficients=pieces.coefficients,
     )
@@ -157,7 +157,7 @@ def bound_losses(
     bounds: FloatArray,
     scratch: FloatArray,
 ) -> None:
-    """The largest loss of each policy, over its targets: Δ is convex, so the least or the greatest target has it.
+    """The largest loss of each policy, over its full scores: Δ is convex, so the least or the greatest has it.
 
     One pass per piece, each free of branches, so that the compiler can use vector instructions.
     """
@@ -183,7 +183,7 @@ def select_worst(
     scores: FloatArray,
     bounds: FloatArray,
     offsets: IntArray,
-    targets: FloatArray,
+    full_scores: FloatArray,
     knots: FloatArray,
     coefficients: FloatArray,
     losses: FloatArray,
@@ -201,13 +201,13 @@ def select_worst(
         if scenarios[h] < 0:
             floor = -np.inf
         else:
-            floor = min(floor, loss_at(scores[policies[h]] - targets[scenarios[h]], knots, coefficients))
+            floor = min(floor, loss_at(scores[policies[h]] - full_scores[scenarios[h]], knots, coefficients))
         losses[h] = -np.inf
     for j in range(scores.shape[0]):
         if bounds[j] < floor:
             continue
         for s in range(offsets[j], offsets[j + 1]):
-            loss = loss_at(scores[j] - targets[s], knots, coefficients)
+            loss = loss_at(scores[j] - full_scores[s], knots, coefficients)
             if loss >= floor and loss > losses[most - 1]:
                 h = most - 1
                 while h > 0 and losses[h - 1] < loss:
@@ -254,11 +254,11 @@ def sort_worst_first(losses: FloatArray, order: IntArray) -> None:
 @internal
 def list_all(scores: FloatArray, game: Game, response: Response) -> None:
     """Fill `response` with every scenario, worst first, ties by index; unsorted if only probabilities count."""
-    targets, scenario_policies, order = game.targets, game.scenario_policies, response.scenarios
+    full_scores, scenario_policies, order = game.full_scores, game.scenario_policies, response.scenarios
     knots, coefficients, count = game.knots, game.coefficients, order.shape[0]
-    losses = np.empty_like(targets)
+    losses = np.empty_like(full_scores)
     for s in range(count):
-        losses[s] = loss_at(scores[scenario_policies[s]] - targets[s], knots, coefficients)
+        losses[s] = loss_at(scores[scenario_policies[s]] - full_scores[s], knots, coefficients)
     if order[0] < 0:  # no response yet, whose order could be a beginning
         for s in range(count):
             order[s] = s

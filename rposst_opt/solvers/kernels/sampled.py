@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from rposst_opt.losses import FloatArray
-from rposst_opt.problem import IntArray
+from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.solvers.kernels.compiling import compiled, internal
 from rposst_opt.solvers.kernels.response import loss_at, slope_at
 
@@ -34,7 +33,7 @@ def match_regrets(pseudoregrets: FloatArray, weights: FloatArray) -> None:
 def play_sampled(
     tuples: IntArray,
     policies: IntArray,
-    targets: FloatArray,
+    full_scores: FloatArray,
     k: int,
     results: FloatArray,
     knots: FloatArray,
@@ -43,7 +42,7 @@ def play_sampled(
 ) -> None:
     """Regret matching+ against the k worst of the scenarios drawn in each round (Algorithm 1, the inner loops).
 
-    Row t of `policies` and `targets` has the N scenarios of round t. The weights of the last round are left in
+    Row t of `policies` and `full_scores` has the N scenarios of round t. The weights of the last round are left in
     `weights`, a row per tuple.
     """
     rounds, n_drawn = policies.shape
@@ -65,14 +64,14 @@ def play_sampled(
             for h in range(k):
                 worst[h] = -np.inf
             for draw in range(n_drawn):
-                loss = loss_at(scores[policies[t, draw]] - targets[t, draw], knots, coefficients)
+                loss = loss_at(scores[policies[t, draw]] - full_scores[t, draw], knots, coefficients)
                 keep_worst(loss, draw, worst, places)
             # v_x = -(1/k) Σ_(i) ∂ℓ_(i)/∂w_x (here its negation); regret = v - wᵀv; q ← [q + regret]₊
             for i in range(width):
                 gradient[i] = 0.0
             for h in range(k):
                 j = policies[t, places[h]]
-                slope = slope_at(scores[j] - targets[t, places[h]], knots, coefficients) / k
+                slope = slope_at(scores[j] - full_scores[t, places[h]], knots, coefficients) / k
                 for i in range(width):
                     gradient[i] += slope * results[tuples[at, i], j]
             mean = 0.0
@@ -87,7 +86,7 @@ def play_sampled(
 def mean_of_worst(
     scores: FloatArray,
     policies: IntArray,
-    targets: FloatArray,
+    full_scores: FloatArray,
     k: int,
     knots: FloatArray,
     coefficients: FloatArray,
@@ -95,7 +94,7 @@ def mean_of_worst(
 ) -> None:
     """The mean of the k worst of N losses, for tests whose scores of the policies are given, a row each.
 
-    `policies` and `targets` have the shape (tests, samples, N), `means` the shape (tests, samples).
+    `policies` and `full_scores` have the shape (tests, samples, N), `means` the shape (tests, samples).
     """
     worst, places = np.empty(k), np.empty(k, np.int64)
     for test in range(policies.shape[0]):
@@ -103,7 +102,7 @@ def mean_of_worst(
             for h in range(k):
                 worst[h] = -np.inf
             for draw in range(policies.shape[2]):
-                error = scores[test, policies[test, sample, draw]] - targets[test, sample, draw]
+                error = scores[test, policies[test, sample, draw]] - full_scores[test, sample, draw]
                 keep_worst(loss_at(error, knots, coefficients), draw, worst, places)
             total = 0.0
             for h in range(k):
@@ -118,7 +117,7 @@ def expect_losses(
     probabilities: FloatArray,
     results: FloatArray,
     scenario_policies: IntArray,
-    targets: FloatArray,
+    full_scores: FloatArray,
     knots: FloatArray,
     coefficients: FloatArray,
     expected: FloatArray,
@@ -136,7 +135,7 @@ def expect_losses(
             for j in range(scores.shape[0]):
                 scores[j] += weights[at, i] * results[tuples[at, i], j]
         for s in range(expected.shape[0]):
-            error = scores[scenario_policies[s]] - targets[s]
+            error = scores[scenario_policies[s]] - full_scores[s]
             expected[s] += probabilities[at] * loss_at(error, knots, coefficients)
 
 
@@ -147,7 +146,7 @@ def update_tuples(
     pseudoregrets: FloatArray,
     alpha: FloatArray,
     scenario_policies: IntArray,
-    targets: FloatArray,
+    full_scores: FloatArray,
     results: FloatArray,
     knots: FloatArray,
     coefficients: FloatArray,
@@ -167,7 +166,7 @@ def update_tuples(
             j, score = scenario_policies[h], 0.0
             for i in range(width):
                 score += weights[at, i] * results[tuples[at, i], j]
-            error = score - targets[h]
+            error = score - full_scores[h]
             loss += alpha[h] * loss_at(error, knots, coefficients)
             pull = alpha[h] * slope_at(error, knots, coefficients)
             for i in range(width):

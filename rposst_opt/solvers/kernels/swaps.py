@@ -8,8 +8,7 @@ swap is settled only until it is known whether it helps, with the cuts of the se
 
 import numpy as np
 
-from rposst_opt.losses import FloatArray
-from rposst_opt.problem import IntArray
+from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.solvers.kernels.compiling import compiled
 from rposst_opt.solvers.kernels.response import Game
 from rposst_opt.solvers.kernels.tuple_game import Mixture, TupleGame, keep_mixture, mixture_at, place_row, settle

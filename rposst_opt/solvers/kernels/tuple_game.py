@@ -24,8 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rposst_opt.losses import FloatArray
-from rposst_opt.problem import IntArray
+from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.solvers.kernels.compiling import compiled, internal
 from rposst_opt.solvers.kernels.response import (
     BY_PROBABILITY,
@@ -273,8 +272,13 @@ def settle(
     bounds are within `tolerance` of each other. The mixture that proves the bound is left in the basis.
     """
     # Every array is taken out of its tuple once, here: inside the loop it would cost more than the arithmetic.
-    results, targets, knots, coefficients = game.results, game.targets, game.knots, game.coefficients
-    low, high, offsets, probabilities = game.low_targets, game.high_targets, game.offsets, game.probabilities
+    results, full_scores, knots, coefficients = game.results, game.full_scores, game.knots, game.coefficients
+    low, high, offsets, probabilities = (
+        game.least_full_scores,
+        game.greatest_full_scores,
+        game.offsets,
+        game.probabilities,
+    )
     rank_weights, edges, table, kind = game.rank_weights, game.tail_edges, game.tail_coefficients, game.response
     response = room.response
     worst, their_policies, losses, alpha = response.scenarios, response.policies, response.losses, response.weights
@@ -331,7 +335,7 @@ def settle(
             score_policies(results, rows, weights, scores)
             if kind == BY_SELECTION:
                 bound_losses(scores, low, high, knots, coefficients, bounds, scratch)
-                select_worst(scores, bounds, offsets, targets, knots, coefficients, losses, worst, their_policies)
+                select_worst(scores, bounds, offsets, full_scores, knots, coefficients, losses, worst, their_policies)
             else:
                 list_all(scores, game, response)
             if kind == BY_PROBABILITY:
@@ -370,7 +374,7 @@ def settle(
                     pulls[arriving, j], policies[arriving, j] = 0.0, j
             for h in range(count):
                 j = their_policies[h]
-                slope = slope_at(scores[j] - targets[worst[h]], knots, coefficients)
+                slope = slope_at(scores[j] - full_scores[worst[h]], knots, coefficients)
                 pull = alpha[h] * slope
                 constant -= pull * scores[j]
                 answers[arriving, h], parts[arriving, 0, h], parts[arriving, 1, h] = worst[h], alpha[h], slope
