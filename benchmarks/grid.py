@@ -1,6 +1,6 @@
 """Every backend over a grid of problems, each run in a process of its own. Run: make bench, or make bench-quick.
 
-Problems are drawn by `rposst_opt.backends.calibration`: 0/1 answers, real numbers, nearly low-rank and noisy matrices;
+Problems are drawn by `rposst_opt.backends.synthetic`: 0/1 answers, real numbers, nearly low-rank and noisy matrices;
 five measures, two losses. A run has a limit on time and on memory. Answers are compared before times are. What was
 measured goes to ``benchmarks/grid.csv``; ``benchmarks.report`` makes tables and figures of it. To fit the package's
 table of predicted times to it: python -m benchmarks.grid --fit.
@@ -22,8 +22,9 @@ import pandas as pd
 
 import rposst_opt as ro
 from rposst_opt.backends import BACKENDS, entry_of, missing_packages
-from rposst_opt.backends.calibration import GAP, Instance, draw_instances, fit_models, provers, record_of
+from rposst_opt.backends.calibration import GAP, fit_models, provers, record_of
 from rposst_opt.backends.forecast import TABLE, as_table
+from rposst_opt.backends.synthetic import SyntheticProblem, draw_synthetic
 from rposst_opt.files.tables import write_atomically
 from rposst_opt.solvers.running import available_cores
 
@@ -47,7 +48,7 @@ PACKAGES = (
     "numba",
     "gurobipy",
 )
-WARM = Instance("binary", 10, 2, 5, 1, "cvar-0.01", "absolute", 0)
+WARM = SyntheticProblem("binary", 10, 2, 5, 1, "cvar-0.01", "absolute", 0)
 
 
 def installed() -> list[str]:
@@ -55,7 +56,7 @@ def installed() -> list[str]:
     return [name for name, entry in BACKENDS.items() if not missing_packages(entry.capabilities)]
 
 
-def run_apart(instance: Instance, backend: str, seconds: float, gap: float = 0.0) -> dict[str, Any]:
+def run_apart(instance: SyntheticProblem, backend: str, seconds: float, gap: float = 0.0) -> dict[str, Any]:
     """Solve in a forked process, which has all packages and kernels loaded, and is killed if it does not end."""
     fork = multiprocessing.get_context("fork")
     receiver, sender = fork.Pipe(duplex=False)
@@ -79,7 +80,7 @@ def run_apart(instance: Instance, backend: str, seconds: float, gap: float = 0.0
     return record
 
 
-def _solve(sender: Connection, instance: Instance, backend: str, seconds: float, gap: float) -> None:
+def _solve(sender: Connection, instance: SyntheticProblem, backend: str, seconds: float, gap: float) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (GIGABYTES * 2**30, GIGABYTES * 2**30))
     try:
         solution = ro.solve(instance.problem(), backend, time_limit_seconds=seconds, gap=gap)
@@ -91,7 +92,7 @@ def _solve(sender: Connection, instance: Instance, backend: str, seconds: float,
     sender.send({**record_of(instance, backend, solution, gap), "megabytes": megabytes})
 
 
-def is_hopeless(instance: Instance, record: dict[str, Any]) -> bool:
+def is_hopeless(instance: SyntheticProblem, record: dict[str, Any]) -> bool:
     """Whether a run that was cut short says that this problem, a much larger one, is out of reach too.
 
     Either it is larger in every way, with three times as many tuples, or it has ten times as many. What does not
@@ -117,7 +118,7 @@ def _was_cut_short(record: dict[str, Any]) -> bool:
 
 
 def measure(
-    instances: list[Instance],
+    instances: list[SyntheticProblem],
     split: str,
     backends: list[str],
     seconds: float,
@@ -199,11 +200,11 @@ def main() -> None:
     backends = installed()
     warm_up(backends)
     if options.quick or options.smoke:
-        records = measure(draw_instances(3 if options.smoke else 12, seed=7), "fit", backends, 0.5, [])
+        records = measure(draw_synthetic(3 if options.smoke else 12, seed=7), "fit", backends, 0.5, [])
     else:
-        records = measure(draw_instances(FIT, seed=1), "fit", backends, FIT_SECONDS, [])
-        records += measure(draw_instances(FIT, seed=1), "gap", provers(), FIT_SECONDS, records, GAP)
-        records += measure(draw_instances(CHECK, seed=2), "check", [*provers(), "local-search"], CHECK_SECONDS, records)
+        records = measure(draw_synthetic(FIT, seed=1), "fit", backends, FIT_SECONDS, [])
+        records += measure(draw_synthetic(FIT, seed=1), "gap", provers(), FIT_SECONDS, records, GAP)
+        records += measure(draw_synthetic(CHECK, seed=2), "check", [*provers(), "local-search"], CHECK_SECONDS, records)
     measured = pd.DataFrame(records)
     if not options.smoke:
         write_atomically(options.out, measured.to_csv(index=False, lineterminator="\n"))

@@ -8,7 +8,7 @@ import argparse
 from dataclasses import replace
 
 import rposst_opt as ro
-from rposst_opt.backends.calibration import Instance
+from rposst_opt.backends.synthetic import SyntheticProblem
 
 
 def main() -> None:
@@ -20,7 +20,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--milp-seconds", type=float, default=300.0)
     options = parser.parse_args()
-    problem = Instance("binary", options.cases, options.size, 60, 4, "cvar-0.01", "absolute", options.seed).problem()
+    problem = SyntheticProblem(
+        "binary", options.cases, options.size, 60, 4, "cvar-0.01", "absolute", options.seed
+    ).problem()
     ro.solve(replace(problem, size=1), "local-search", kicks=1)  # compiles, or loads
     for backend, seconds in (("local-search", options.seconds), ("pulp-highs", options.milp_seconds)):
         found = ro.solve(problem, backend, time_limit_seconds=seconds)

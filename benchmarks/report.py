@@ -12,13 +12,13 @@ from matplotlib.figure import Figure
 
 from benchmarks.grid import CHECK_SECONDS, FIT_SECONDS
 from rposst_opt.backends import choose_backend
-from rposst_opt.backends.calibration import Instance
 from rposst_opt.backends.forecast import TABLE, VARIABLE
+from rposst_opt.backends.synthetic import SyntheticProblem
 from rposst_opt.reports.plots import GREY
 
 HERE = Path(__file__).parent
 START, END = "<!-- measured: grid -->\n", "<!-- end of grid -->\n"
-KEYS = list(Instance.__dataclass_fields__)
+KEYS = list(SyntheticProblem.__dataclass_fields__)
 SHIFT = 0.01  # seconds, of geometric means: a run that is ten times faster than this counts no more than that
 FLOOR = 0.05  # seconds: shorter times count as this when choices are judged
 GAPS = (1e-3, 1e-6, 1e-9)
@@ -72,7 +72,7 @@ def judged_choices(measured: pd.DataFrame) -> pd.DataFrame:
             continue
         times = dict(zip(proved["backend"].astype(str), proved["seconds"].astype(float), strict=True))
         fastest = next(iter(times))
-        instance = Instance(**{name: proved[name].tolist()[0] for name in KEYS})
+        instance = SyntheticProblem(**{name: proved[name].tolist()[0] for name in KEYS})
         chosen = choose_backend(instance.problem()).backend
         best, taken = max(times[fastest], FLOOR), max(times.get(chosen, np.inf), FLOOR)
         rows.append((*instance.__dict__.values(), chosen, fastest, taken, best, taken / best))

@@ -8,7 +8,7 @@ import pytest
 
 import rposst_opt as ro
 from benchmarks.regret_matching import racing_arrows_problem
-from rposst_opt.backends.calibration import Instance
+from rposst_opt.backends.synthetic import SyntheticProblem
 from rposst_opt.solvers.kernels.response import scaled_game
 from rposst_opt.solvers.kernels.swaps import price_cases, settle_rows
 from rposst_opt.solvers.kernels.tuple_game import make_mixture, make_tuple_game
@@ -18,7 +18,7 @@ Benchmark = Callable[..., Any]
 
 @pytest.mark.parametrize("size", [3, 10, 30])
 def test_settling_a_set_of_cases(benchmark: Benchmark, size: int) -> None:
-    problem = Instance("binary", 400, size, 60, 4, "cvar-0.01", "absolute", 0).problem()
+    problem = SyntheticProblem("binary", 400, size, 60, 4, "cvar-0.01", "absolute", 0).problem()
     game = scaled_game(problem, np.arange(problem.n_cases))
     mixture = make_mixture(game, size)
     rows = np.arange(size) * 7
@@ -31,7 +31,7 @@ def test_settling_a_set_of_cases(benchmark: Benchmark, size: int) -> None:
 
 
 def test_pricing_two_thousand_cases(benchmark: Benchmark) -> None:
-    problem = Instance("binary", 2000, 30, 60, 4, "cvar-0.01", "absolute", 0).problem()
+    problem = SyntheticProblem("binary", 2000, 30, 60, 4, "cvar-0.01", "absolute", 0).problem()
     game = scaled_game(problem, np.arange(problem.n_cases))
     room, mixture, prices = make_tuple_game(game, 30), make_mixture(game, 30), np.empty(2000)
     rows = np.arange(30) * 60

@@ -48,6 +48,16 @@ class ConvexSolver:
     conic: bool = False  # whether it takes quadratic constraints, and so losses with curvature
     extra: str | None = None  # the extra of this distribution that installs it
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    made_options: Callable[[], Mapping[str, Any]] | None = None  # options that are made when it is first used
+    crashes_after: str | None = None  # a package that must not be imported before it
+
+
+@functools.cache
+def _silent_gurobi() -> Mapping[str, Any]:
+    """An environment that does not announce its licence on standard output."""
+    import gurobipy
+
+    return {"env": gurobipy.Env(params={"OutputFlag": 0})}
 
 
 SOLVERS: dict[str, ConvexSolver] = {
@@ -76,6 +86,7 @@ SOLVERS: dict[str, ConvexSolver] = {
             "max_iter": 50_000,
             "polishing": True,
         },
+        crashes_after="pulp",  # see formulations.milp, which loads them in the right order
     ),
     "ECOS": ConvexSolver(
         "ecos", 1e-6, conic=True, extra="solvers", options={"abstol": 1e-10, "reltol": 1e-10, "feastol": 1e-10}
@@ -88,7 +99,7 @@ SOLVERS: dict[str, ConvexSolver] = {
         extra="solvers",
         options={"scip_params": {"presolving/maxrounds": 0, "propagating/maxroundsroot": 0, "misc/catchctrlc": False}},
     ),
-    "GUROBI": ConvexSolver("gurobipy", 1e-6, conic=True, extra="gurobi"),
+    "GUROBI": ConvexSolver("gurobipy", 1e-6, conic=True, extra="gurobi", made_options=_silent_gurobi),
     "MOSEK": ConvexSolver("mosek", 1e-6, conic=True, extra="mosek"),
 }
 
@@ -228,11 +239,13 @@ class TupleProgram:
 
 def run_solver(program: cp.Problem, solver: str, options: Mapping[str, Any]) -> None:
     """Have CVXPY solve a program; a solver that gives up is a failure of the backend."""
-    if solver == "OSQP" and "pulp" in sys.modules and "osqp" not in sys.modules:
-        # See formulations.milp, which loads them in the right order.
-        raise BackendFailure("OSQP crashes if PuLP is imported before it: import osqp first.")
-    if solver == "GUROBI":
-        options = {**options, "env": _silent_gurobi()}
+    known = SOLVERS[solver]
+    if known.crashes_after in sys.modules and known.package not in sys.modules:
+        raise BackendFailure(
+            f"{solver} crashes if {known.crashes_after} is imported before it: import {known.package} first."
+        )
+    if known.made_options is not None:
+        options = {**options, **known.made_options()}
     try:
         with warnings.catch_warnings():
             # CVXPY warns of inaccurate answers; here every answer is scored again and its bound made from scratch.
@@ -240,14 +253,6 @@ def run_solver(program: cp.Problem, solver: str, options: Mapping[str, Any]) -> 
             program.solve(solver=solver, warm_start=False, **options)
     except cp.SolverError as error:
         raise BackendFailure(f"{solver} gave up: {error}") from None
-
-
-@functools.cache
-def _silent_gurobi() -> Any:
-    """An environment that does not announce its licence on standard output."""
-    import gurobipy
-
-    return gurobipy.Env(params={"OutputFlag": 0})
 
 
 def tuple_optima(problem: Problem, solver: str) -> Iterator[TupleOptimum]:

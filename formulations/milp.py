@@ -50,7 +50,7 @@ class MilpSolver:
 
     package: str  # its import name
     make: Callable[[float | None], Any]  # from a time limit in seconds
-    bound: Callable[[Any], float]  # from the solver's own model, after solving
+    bound: Callable[[Any], float] | None  # from the solver's own model, after solving; None: it shows no bound
     tolerance: float = 1e-6  # what its answers are good for, relative to the scale of the losses
     extra: str | None = None  # the extra of this distribution that installs it
 
@@ -82,7 +82,7 @@ def _gurobi(time_limit: float | None) -> Any:
 
 
 SOLVERS: dict[str, MilpSolver] = {
-    "CBC": MilpSolver("pulp", _cbc, lambda model: float("-inf")),
+    "CBC": MilpSolver("pulp", _cbc, bound=None),
     "HIGHS": MilpSolver("highspy", _highs, lambda model: float(model.getInfo().mip_dual_bound)),
     "SCIP": MilpSolver("pyscipopt", _scip, lambda model: float(model.getDualbound()), extra="solvers"),
     "GUROBI": MilpSolver("gurobipy", _gurobi, lambda model: float(model.ObjBound), extra="gurobi"),
@@ -199,14 +199,14 @@ class MilpSelection:
         proved = program.model.sol_status == PROVED_OPTIMAL
         limit = None if proved else Limit.TIME
         unit = program.epigraph.unit
-        bound = solver.bound(program.model.solverModel)
-        bound = bound * unit if bound > -SOLVERS_INFINITY else float("-inf")
+        shown = -SOLVERS_INFINITY if solver.bound is None else solver.bound(program.model.solverModel)
+        bound = shown * unit if shown > -SOLVERS_INFINITY else float("-inf")
         if program.model.sol_status not in (PROVED_OPTIMAL, INCUMBENT_ONLY):
             if budget.reached() is None:
                 raise BackendFailure(f"{self.solver} ended with {pulp.LpStatus[program.model.status]!r} and no test.")
             return Candidate(test=None, lower_bound=bound, limit=limit, stats=stats)
         claimed = float(pulp.value(program.model.objective)) * unit
-        if proved and self.solver == "CBC":
+        if proved and solver.bound is None:
             bound = claimed
         chosen = {case: y.value() for case, y in program.chosen.items()}
         weights = {case: w.value() for case, w in program.weights.items()}

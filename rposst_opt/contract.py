@@ -108,6 +108,10 @@ class Capabilities:
         Import names of the packages it needs, probed without importing.
     extra : str or None
         The extra of this distribution that installs them, if they do not come along anyway.
+    promised_gap : callable or None
+        From a problem, how far above the optimum an answer may be: what a method with a rate is held to.
+    unusable : str or None
+        Why the backend cannot be used at all, if it cannot.
     """
 
     method: str
@@ -118,6 +122,8 @@ class Capabilities:
     requires: tuple[str, ...] = ()
     extra: str | None = None
     is_heuristic: bool = False
+    promised_gap: Callable[[Problem], float] | None = field(default=None, compare=False)
+    unusable: str | None = None
 
     def why_not(self, problem: Problem) -> str | None:
         """What this problem asks for that the backend does not handle, or None."""

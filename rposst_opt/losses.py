@@ -13,13 +13,13 @@ do).
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rposst_opt.arrays import FloatArray, read_only
+from rposst_opt.described import Described
 from rposst_opt.errors import ProblemError
 
 CONTINUITY_TOLERANCE = 1e-9  # relative to the value at the knot: pieces written down in decimals may miss by rounding
@@ -142,10 +142,8 @@ class PiecewiseQuadratic:
         return 0.0 - float(self.conjugate(np.zeros(1))[0])
 
 
-class Loss(ABC):
+class Loss(Described, ABC):
     """A convex loss of a scenario; subclasses say only what their `pieces` are."""
-
-    name: ClassVar[str]
 
     @property
     @abstractmethod
@@ -159,16 +157,6 @@ class Loss(ABC):
     def slope(self, scores: ArrayLike, full_scores: ArrayLike) -> FloatArray:
         """A subgradient of the loss in the score."""
         return self.pieces.slope(np.asarray(scores, dtype=np.float64) - np.asarray(full_scores, dtype=np.float64))
-
-    @property
-    def parameter(self) -> float | None:
-        """The one number that a loss may take, or None."""
-        return next(iter(vars(self).values()), None)
-
-    @property
-    def label(self) -> str:
-        """The loss as it is written on the command line and in files: ``huber:0.05``."""
-        return self.name if self.parameter is None else f"{self.name}:{float(self.parameter)!r}"
 
 
 def _must_be_positive(name: str, value: float) -> None:
@@ -278,10 +266,11 @@ def loss_from_label(label: str) -> Loss:
         raise ProblemError(f"unknown loss {name!r}. Known: {', '.join(LOSSES)}.")
     if not colon:
         return LOSSES[name]()
-    if LOSSES[name]().parameter is None:
+    kind = LOSSES[name]
+    if not fields(kind):  # type: ignore[arg-type]  # they are dataclasses
         raise ProblemError(f"loss {name!r} takes no number, got {label!r}.")
     try:
         number = float(text)
     except ValueError:
         raise ProblemError(f"loss {label!r}: {text!r} is not a number. Write for instance {name}:0.1.") from None
-    return LOSSES[name](number)  # type: ignore[call-arg]  # the losses with a parameter take exactly one
+    return kind(number)  # type: ignore[call-arg]  # the package's own losses take one number at most

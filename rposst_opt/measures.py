@@ -15,12 +15,13 @@ reads) is derived here from `tail_weight`, so a new measure is one class with on
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rposst_opt.arrays import FloatArray
+from rposst_opt.described import Described
 from rposst_opt.errors import ProblemError
 
 EQUAL_PROBABILITY_TOLERANCE = 1e-12  # relative: 1/d written in decimals still counts as equally likely
@@ -35,18 +36,30 @@ class CVaRMixture(NamedTuple):
     tail_fractions: FloatArray  # a tail fraction of zero is the worst case
 
 
-class Measure(ABC):
+class Measure(Described, ABC):
     """A robustness measure; subclasses say only what their `tail_weight` is."""
-
-    name: ClassVar[str]
 
     @abstractmethod
     def tail_weight(self, tail: FloatArray) -> FloatArray:
         """The total weight g(u) of the worst scenarios whose probabilities add up to u."""
 
-    def describe(self) -> dict[str, object]:
-        """The measure as JSON writes it."""
-        return {"name": self.name, **vars(self)}
+    @property
+    def words(self) -> str:
+        """What the measure averages, for people."""
+        return f"mean of scenarios weighed by {self.label}"
+
+    @property
+    def cvar_tail_fraction(self) -> float | None:
+        """The tail fraction of the CVaR that this measure is for all scenarios alike; None if it is none."""
+        return None
+
+    def k_of_n(self, draws: int) -> tuple[int, int] | None:
+        """How many of how many sampled scenarios count, for games that sample; None where no k-of-N stands for it.
+
+        A CVaR is approached by k of `draws` scenarios, at least one; `KOfN` brings its own n.
+        """
+        fraction = self.cvar_tail_fraction
+        return None if fraction is None else (max(1, min(draws, round(fraction * draws))), draws)
 
     def weights(self, losses: ArrayLike, probabilities: ArrayLike) -> FloatArray:
         """The antagonist's best response: one weight per scenario, in the scenarios' own order.
@@ -99,6 +112,8 @@ class Measure(ABC):
         With d equally likely scenarios only g(i/d) matters, so the straight lines between those points do for any g:
         the shares are the drops in the lines' slopes. With other probabilities a measure has to bring its own mixture.
         """
+        if self.cvar_tail_fraction is not None:
+            return CVaRMixture(np.ones(1), np.array([self.cvar_tail_fraction]))
         if not equally_likely(probabilities):
             return None
         d = len(probabilities)
@@ -121,12 +136,18 @@ class Mean(Measure):
     name = "mean"
 
     def tail_weight(self, tail: FloatArray) -> FloatArray:
-        """G(u) = u."""
+        """The tail itself: g(u) = u."""
         return np.asarray(tail, dtype=np.float64).copy()
 
-    def cvar_mixture(self, probabilities: FloatArray) -> CVaRMixture:
+    @property
+    def words(self) -> str:
+        """What the measure averages, for people."""
+        return "mean of all scenarios"
+
+    @property
+    def cvar_tail_fraction(self) -> float:
         """CVaR of everything."""
-        return CVaRMixture(np.ones(1), np.ones(1))
+        return 1.0
 
 
 @dataclass(frozen=True)
@@ -146,15 +167,23 @@ class CVaR(Measure):
         object.__setattr__(self, "tail_fraction", float(self.tail_fraction))
 
     def tail_weight(self, tail: FloatArray) -> FloatArray:
-        """G(u) = min(u / tail_fraction, 1)."""
+        """The tail's share of the worst `tail_fraction`: g(u) = min(u / tail_fraction, 1)."""
         if self.tail_fraction == 0:
             return np.where(np.asarray(tail) > 0, 1.0, 0.0)
         with np.errstate(over="ignore"):
             return np.minimum(np.asarray(tail, dtype=np.float64) / self.tail_fraction, 1.0)
 
-    def cvar_mixture(self, probabilities: FloatArray) -> CVaRMixture:
-        """Itself."""
-        return CVaRMixture(np.ones(1), np.array([self.tail_fraction]))
+    @property
+    def words(self) -> str:
+        """What the measure averages, for people."""
+        if self.tail_fraction == 0:
+            return WorstCase().words
+        return f"mean of the worst {100 * self.tail_fraction:.4g} % of scenarios"
+
+    @property
+    def cvar_tail_fraction(self) -> float:
+        """Its own."""
+        return self.tail_fraction
 
 
 @dataclass(frozen=True)
@@ -164,12 +193,18 @@ class WorstCase(Measure):
     name = "worst"
 
     def tail_weight(self, tail: FloatArray) -> FloatArray:
-        """G(u) = 1 for u > 0."""
+        """All weight from the first scenario on: g(u) = 1 for u > 0."""
         return np.where(np.asarray(tail) > 0, 1.0, 0.0)
 
-    def cvar_mixture(self, probabilities: FloatArray) -> CVaRMixture:
+    @property
+    def words(self) -> str:
+        """What the measure averages, for people."""
+        return "worst scenario"
+
+    @property
+    def cvar_tail_fraction(self) -> float:
         """CVaR of nothing but the worst."""
-        return CVaRMixture(np.ones(1), np.zeros(1))
+        return 0.0
 
 
 @dataclass(frozen=True)
@@ -206,7 +241,7 @@ class KOfN(Measure):
         object.__setattr__(self, "n", int(self.n))
 
     def tail_weight(self, tail: FloatArray) -> FloatArray:
-        """G(u) = P[B_n >= k] + (n·u/k) P[B_{n-1} <= k - 2]."""
+        """By two incomplete beta functions: g(u) = P[B_n >= k] + (n·u/k) P[B_{n-1} <= k - 2]."""
         from scipy.special import betainc, betaincc  # SciPy is slow to import, and most problems have no need of it
 
         tail = np.asarray(tail, dtype=np.float64)
@@ -214,6 +249,17 @@ class KOfN(Measure):
         if self.k > 1:
             weight = weight + (self.n / self.k) * tail * betaincc(self.k - 1, self.n - self.k + 1, tail)
         return np.minimum(weight, 1.0)
+
+    @property
+    def words(self) -> str:
+        """What the measure averages, for people."""
+        if self.k == 1:
+            return f"expected worst of {self.n:,} scenarios drawn"
+        return f"expected mean of the {self.k:,} worst of {self.n:,} scenarios drawn"
+
+    def k_of_n(self, draws: int) -> tuple[int, int]:
+        """Its own k and n, whatever `draws` is."""
+        return self.k, self.n
 
 
 @dataclass(frozen=True)
@@ -249,6 +295,11 @@ class Mixture(Measure):
         total = sum(shares)
         object.__setattr__(self, "parts", tuple((share / total, measure) for share, measure in checked))
 
+    @property
+    def words(self) -> str:
+        """What the measure averages, for people."""
+        return " + ".join(f"{100 * share:.4g} % of the {part.words}" for share, part in self.parts)
+
     def describe(self) -> dict[str, object]:
         """The mixture and its parts, as JSON writes them."""
         return {"name": self.name, "parts": [{"share": share, **part.describe()} for share, part in self.parts]}
@@ -267,6 +318,9 @@ class Mixture(Measure):
         shares = np.zeros(len(fractions))
         np.add.at(shares, group, np.concatenate([part for part, _ in known]))
         return CVaRMixture(shares, fractions)
+
+
+MEASURES: dict[str, type[Measure]] = {kind.name: kind for kind in (Mean, CVaR, WorstCase, KOfN, Mixture)}
 
 
 class TailTable(NamedTuple):
@@ -303,7 +357,7 @@ def tabulate(tail_weight: Callable[[FloatArray], FloatArray]) -> TailTable:
     """
 
     def just_above(tail: FloatArray) -> FloatArray:
-        """G, but for its value at zero: the worst case jumps there, and nobody asks for the weight of nothing."""
+        """The tail weight but for its value at zero: the worst case jumps there, and nobody asks for it."""
         return tail_weight(np.maximum(tail, np.finfo(np.float64).tiny))
 
     nodes = 0.5 - 0.5 * np.cos(np.pi * np.arange(TABLE_DEGREE + 1) / TABLE_DEGREE)

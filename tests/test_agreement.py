@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -114,8 +115,11 @@ class Witness:
 class WitnessWithARate(Witness):
     """One that promises to come close, the closer the more rounds it plays."""
 
-    capabilities: ro.Capabilities = WITH_A_RATE
     rounds: int = 1
+
+    def __post_init__(self) -> None:
+        promised = replace(WITH_A_RATE, promised_gap=partial(ro.regret_matching_gap, rounds=self.rounds))
+        object.__setattr__(self, "capabilities", promised)
 
 
 def saying(**claims: Any) -> Says:
@@ -369,7 +373,7 @@ def test_a_method_with_a_rate_must_keep_it(register: Register) -> None:
 
 def test_a_method_with_a_rate_may_miss_by_that_much(register: Register) -> None:
     register("coarse", saying(test=WORSE), WitnessWithARate, rounds=2)
-    register("vague", saying(test=WORSE), capabilities=WITH_A_RATE)  # it has no rounds, so it promises nothing
+    register("vague", saying(test=WORSE), capabilities=WITH_A_RATE)  # it promises nothing
     report = ro.agree(PROBLEM, ["coarse", "vague", *HONEST])
     assert report.agreed, report.dissenters
     assert [finding.verdict for finding in report.findings] == [ro.Verdict.AGREES] * 4

@@ -11,11 +11,11 @@ import pytest
 from benchmarks import grid, report
 from rposst_opt import backends
 from rposst_opt.backends import forecast
-from rposst_opt.backends.calibration import Instance, draw_instances
+from rposst_opt.backends.synthetic import SyntheticProblem, draw_synthetic
 from rposst_opt.contract import Budget, Candidate, Capabilities
 
 ROOT = Path(__file__).parent.parent
-SMALL = Instance("binary", 12, 2, 6, 1, "cvar-0.01", "absolute", 3)
+SMALL = SyntheticProblem("binary", 12, 2, 6, 1, "cvar-0.01", "absolute", 3)
 
 
 def rows(*answers: tuple[str, str, float, float]) -> pd.DataFrame:
@@ -101,20 +101,20 @@ def test_a_backend_that_breaks_its_contract_fails_the_grid(monkeypatch: pytest.M
 
 def test_only_much_larger_problems_are_without_hope() -> None:
     record = {**SMALL.__dict__, "backend": "pulp-cbc", "tuples": SMALL.problem().n_tuples}  # 66
-    larger = Instance("binary", 20, 3, 6, 4, "cvar-0.01", "absolute", 3)  # 1,140
-    similar = Instance("binary", 24, 2, 6, 4, "cvar-0.01", "absolute", 3)  # 276
+    larger = SyntheticProblem("binary", 20, 3, 6, 4, "cvar-0.01", "absolute", 3)  # 1,140
+    similar = SyntheticProblem("binary", 24, 2, 6, 4, "cvar-0.01", "absolute", 3)  # 276
     assert grid.is_hopeless(larger, record)
     assert grid.is_hopeless(similar, record)
     assert not grid.is_hopeless(SMALL, record)
-    assert not grid.is_hopeless(Instance("binary", 24, 2, 6, 4, "mean", "absolute", 3), record)
-    assert not grid.is_hopeless(Instance("binary", 24, 2, 5, 1, "cvar-0.01", "absolute", 3), record)
+    assert not grid.is_hopeless(SyntheticProblem("binary", 24, 2, 6, 4, "mean", "absolute", 3), record)
+    assert not grid.is_hopeless(SyntheticProblem("binary", 24, 2, 5, 1, "cvar-0.01", "absolute", 3), record)
     assert not grid.is_hopeless(larger, {**record, "backend": "exact"})
     assert not grid.is_hopeless(larger, {**record, "backend": "pulp-highs"})
 
 
 def test_choices_are_judged_by_recorded_times(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(forecast.VARIABLE, str(tmp_path / "none.csv"))
-    easy, hard = draw_instances(2, 9)
+    easy, hard = draw_synthetic(2, 9)
     made = []
     for instance, times in ((easy, {"exact": 0.001, "pulp-cbc": 0.02}), (hard, {"exact": 4.0, "pulp-cbc": 1.0})):
         for backend, seconds in times.items():

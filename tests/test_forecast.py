@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rposst_opt as ro
-from rposst_opt import backends
-from rposst_opt.backends import calibration, choose_backend, forecast
-from rposst_opt.backends.calibration import KINDS, MEASURES, Instance, draw_instances, fit_models, provers, record_of
+from rposst_opt.backends import calibration, choose_backend, forecast, table
+from rposst_opt.backends.calibration import fit_models, provers, record_of
 from rposst_opt.backends.forecast import (
     Model,
     Run,
@@ -26,8 +25,9 @@ from rposst_opt.backends.forecast import (
     read_table,
     users_table,
 )
+from rposst_opt.backends.synthetic import KINDS, MEASURES, SyntheticProblem, draw_synthetic
 
-PROBLEM = Instance("noisy", 20, 3, 10, 4, "cvar-0.01", "absolute", 0).problem()
+PROBLEM = SyntheticProblem("noisy", 20, 3, 10, 4, "cvar-0.01", "absolute", 0).problem()
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ class TestFitting:
     ) -> list[Run]:
         rng = np.random.default_rng(0)
         found = []
-        for instance in draw_instances(count, seed=3):
+        for instance in draw_synthetic(count, seed=3):
             of = features(instance.problem())
             seconds = 10 ** (sum(law.get(name, 0.0) * value for name, value in of.items()) + noise * rng.normal())
             found.append(Run(of, min(seconds, limit), seconds <= limit))
@@ -97,7 +97,7 @@ class TestFitting:
     def test_a_known_law_comes_back(self) -> None:
         law = {"constant": -3.0, "log_tuples": 0.5, "log_scenarios": 1.0, "tail": 0.7}
         model = fit(self.runs(law, noise=0.05))
-        for instance in draw_instances(20, seed=4):
+        for instance in draw_synthetic(20, seed=4):
             of = features(instance.problem())
             expected = 10 ** sum(law.get(name, 0.0) * value for name, value in of.items())
             assert model.seconds(of) == pytest.approx(expected, rel=0.25)
@@ -109,7 +109,9 @@ class TestFitting:
         assert 0.2 < np.mean([run.proved for run in runs]) < 0.8
         model = fit(runs)
         naive = fit([replace(run, proved=True) for run in runs])
-        of = features(Instance("real", 500, 3, 20, 4, "cvar-0.01", "absolute", 0).problem())  # 2e7 tuples: 2e4 s
+        of = features(
+            SyntheticProblem("real", 500, 3, 20, 4, "cvar-0.01", "absolute", 0).problem()
+        )  # 2e7 tuples: 2e4 s
         assert model.seconds(of) > 500
         assert naive.seconds(of) < model.seconds(of) / 5
         assert model.proved == sum(run.proved for run in runs)
@@ -221,7 +223,7 @@ class TestChoice:
         self, own_table: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         write(own_table, {"exact": 50.0, "scipy-milp": 2.0, "pulp-scip": 0.1})
-        monkeypatch.setattr(backends, "find_spec", lambda package: None if package == "pyscipopt" else object())
+        monkeypatch.setattr(table, "find_spec", lambda package: None if package == "pyscipopt" else object())
         assert choose_backend(PROBLEM).backend == "scipy-milp"
 
     def test_options_narrow_the_choice(self, own_table: Path) -> None:
@@ -258,15 +260,15 @@ class TestChoice:
 class TestInstances:
     @given(st.integers(0, 10**6))
     def test_they_are_valid_and_the_same_each_time(self, seed: int) -> None:
-        drawn = draw_instances(5, seed)
-        assert drawn == draw_instances(5, seed)
+        drawn = draw_synthetic(5, seed)
+        assert drawn == draw_synthetic(5, seed)
         for instance in drawn:
             problem = instance.problem()
             assert (problem.n_cases, problem.size) == (instance.n, instance.m)
             np.testing.assert_array_equal(problem.results, instance.problem().results)
 
     def test_all_kinds_and_measures_turn_up(self) -> None:
-        drawn = draw_instances(100, 0)
+        drawn = draw_synthetic(100, 0)
         assert {instance.kind for instance in drawn} == set(KINDS)
         assert {instance.measure for instance in drawn} == set(MEASURES)
         assert {instance.loss for instance in drawn} == {"absolute", "squared"}
@@ -279,7 +281,7 @@ class TestInstances:
         np.testing.assert_allclose(noisy, noisy.round())
 
     def test_records_of_runs_are_fitted_and_others_passed_over(self) -> None:
-        instances = draw_instances(12, 5)
+        instances = draw_synthetic(12, 5)
         easy = [instance for instance in instances if instance.problem().n_tuples < 10**5]
         records = [record_of(each, "exact", ro.solve(each.problem(), "exact", time_limit_seconds=1)) for each in easy]
         records.append({**records[0], "backend": "exact", "status": "declined", "seconds": math.nan})

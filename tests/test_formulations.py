@@ -423,6 +423,7 @@ class TwiceTheSame(ro.Measure):
 
     def cvar_mixture(self, probabilities: np.ndarray) -> Any:
         mixture = ro.CVaR(0.5).cvar_mixture(probabilities)
+        assert mixture is not None
         return mixture._replace(shares=np.array([0.25, 0.75]), tail_fractions=np.array([0.5, 0.5]))
 
 

@@ -24,7 +24,7 @@ from rposst_opt.experiments.protocol import (
     mean_with_interval,
     tuning_problem,
 )
-from rposst_opt.experiments.studies import Cut, Study
+from rposst_opt.experiments.studies import Cell, Study
 
 QUICK = ("exact", "regret-matching", "minimax-uniform", "iterative-minimax", "random")
 
@@ -59,15 +59,15 @@ class TestSplits:
     def test_every_policy_is_held_out_about_equally_often(self) -> None:
         times = np.zeros(20)
         for replica in range(1000):
-            times[study(n=20).split(Cut(0.2, 1, replica)).holdout] += 1
+            times[study(n=20).split(Cell(0.2, 1, replica)).holdout] += 1
         # Binomial(1000, 0.2): mean 200, standard deviation 12.6.
         assert np.all(np.abs(times - 200) < 5 * 12.7)
 
     def test_splits_are_the_same_for_all_sizes_and_differ_between_replicas_and_holdouts(self) -> None:
         of = study(n=30)
-        assert of.split(Cut(0.2, 1, 5)).holdout.tolist() == of.split(Cut(0.2, 3, 5)).holdout.tolist()
-        assert of.split(Cut(0.2, 1, 5)).holdout.tolist() != of.split(Cut(0.2, 1, 6)).holdout.tolist()
-        assert not set(of.split(Cut(0.2, 1, 5)).holdout) <= set(of.split(Cut(0.4, 1, 5)).holdout)
+        assert of.split(Cell(0.2, 1, 5)).holdout.tolist() == of.split(Cell(0.2, 3, 5)).holdout.tolist()
+        assert of.split(Cell(0.2, 1, 5)).holdout.tolist() != of.split(Cell(0.2, 1, 6)).holdout.tolist()
+        assert not set(of.split(Cell(0.2, 1, 5)).holdout) <= set(of.split(Cell(0.4, 1, 5)).holdout)
 
 
 class TestLeakage:
@@ -77,20 +77,20 @@ class TestLeakage:
         self, seed: int, holdout: float, size: int
     ) -> None:
         of = study()
-        cut = Cut(holdout, size, seed % 7)
-        split = of.split(cut)
+        cell = Cell(holdout, size, seed % 7)
+        split = of.split(cell)
         other_table = of.table.copy()
         other_table.iloc[:, split.holdout] = np.random.default_rng(seed).normal(
             scale=1e3, size=(12, len(split.holdout))
         )
         other = Study(name="arrows", title="Arrows", table=other_table, methods=QUICK)
-        assert other.task(cut).digest == of.task(cut).digest
-        assert other.task(cut).run() == of.task(cut).run()
+        assert other.task(cell).digest == of.task(cell).digest
+        assert other.task(cell).run() == of.task(cell).run()
 
     def test_a_task_has_no_room_for_held_out_columns(self) -> None:
         of = study()
-        task = of.task(Cut(0.4, 2, 0))
-        split = of.split(Cut(0.4, 2, 0))
+        task = of.task(Cell(0.4, 2, 0))
+        split = of.split(Cell(0.4, 2, 0))
         assert task.tuning.shape == (12, 12 - len(split.holdout))
         np.testing.assert_array_equal(task.tuning, of.table.iloc[:, split.tuning].to_numpy())
 

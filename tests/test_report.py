@@ -22,7 +22,6 @@ from rposst_opt.reports.pages.explorer import explorer_data
 from rposst_opt.reports.pages.page import inline_json
 from rposst_opt.reports.pages.report import Report, gather
 from rposst_opt.reports.pages.report_page import report_page
-from rposst_opt.reports.wording import measure_words
 
 UNITS = ro.Scale(0.0, 1.0)
 
@@ -493,4 +492,4 @@ def test_explore_needs_nothing_and_takes_results(rposst: Run, results: Path) -> 
     ],
 )
 def test_measures_in_words(measure: ro.Measure, words: str) -> None:
-    assert measure_words(measure) == words
+    assert measure.words == words

@@ -119,7 +119,7 @@ def test_the_500_arrows_leave_20_of_both_roles(tmp_path: Path) -> None:
     asked = request(tmp_path, replicas=1)
     studies = reproductions._studies(REPRODUCTIONS["racing-arrows-500"], asked)
     for study in studies:
-        task = study.task(next(study.cuts()))
+        task = study.task(next(study.cells()))
         assert study.table.shape == (500, 500)
         assert task.tuning.shape == (20, 20)
 

@@ -28,7 +28,7 @@ def tasks(replicas: int = 3, sizes: tuple[int, ...] = (1, 2)) -> list[Task]:
     study = Study(
         name="arrows", title="", table=table, holdouts=(0.2, 0.6), sizes=sizes, replicas=replicas, methods=METHODS
     )
-    return [study.task(cut) for cut in study.cuts()]
+    return [study.task(cell) for cell in study.cells()]
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

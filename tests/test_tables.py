@@ -8,7 +8,7 @@ from scipy import stats
 from rposst_opt.experiments import tables
 from rposst_opt.experiments.methods import METHODS
 from rposst_opt.experiments.protocol import Choice, holdout_errors
-from rposst_opt.experiments.studies import Cut, Study
+from rposst_opt.experiments.studies import Cell, Study
 
 NAMES = [f"case-{place}" for place in range(6)]
 RESULTS = np.random.default_rng(0).random((6, 10))
@@ -23,11 +23,11 @@ def study(replicas: int = 4) -> Study:
 def outcomes(of: Study) -> tables.Outcomes:
     rng = np.random.default_rng(1)
     found: tables.Outcomes = []
-    for cut in of.cuts():
+    for cell in of.cells():
         first, second = sorted(rng.choice(6, 2, replace=False).tolist())
         found.append(
             (
-                cut,
+                cell,
                 (
                     Choice("regret-matching", (0, 3), (0.25, 0.75), 0.5),
                     Choice("random", (first, second), (0.5, 0.5), 0.9),
@@ -58,10 +58,10 @@ def test_selections_name_cases_by_the_rows_that_were_left() -> None:
         hold_out_cases=True,
         methods=("exact",),
     )
-    cut = Cut(0.5, 1, 0)
-    table = tables.selections(of, [(cut, (Choice("exact", (1,), (1.0,), 0.0),))])
-    assert table["case"].tolist() == [NAMES[of.split(cut).cases[1]]]
-    assert of.split(cut).cases.tolist() != [0, 1, 2]
+    cell = Cell(0.5, 1, 0)
+    table = tables.selections(of, [(cell, (Choice("exact", (1,), (1.0,), 0.0),))])
+    assert table["case"].tolist() == [NAMES[of.split(cell).cases[1]]]
+    assert of.split(cell).cases.tolist() != [0, 1, 2]
 
 
 def test_errors_are_a_row_per_pair() -> None:
@@ -69,11 +69,11 @@ def test_errors_are_a_row_per_pair() -> None:
     made = outcomes(of)
     table = tables.errors(of, made)
     assert len(table) == 4 * 2 * 3 * 4
-    cut, choices = made[1]
-    expected = holdout_errors(of.results, of.split(cut), choices[1])
-    rows = table[(table["replica"] == cut.replica) & (table["method"] == "random")]
+    cell, choices = made[1]
+    expected = holdout_errors(of.results, of.split(cell), choices[1])
+    rows = table[(table["replica"] == cell.replica) & (table["method"] == "random")]
     np.testing.assert_array_equal(rows["error"].to_numpy(), expected.ravel())
-    names = of.table.columns[of.split(cut).holdout]
+    names = of.table.columns[of.split(cell).holdout]
     assert rows["policy"].tolist() == [name for name in names for _ in range(4)]
     assert rows["target"].tolist() == [0, 1, 2, 3] * 3
 

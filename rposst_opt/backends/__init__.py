@@ -1,192 +1,47 @@
 """Who can solve a problem, and what is their answer worth?
 
-`BACKENDS` is the table of names; `solve` checks, calls, scores again and decides the status, for all of them in one
-place. A backend's module is imported when the backend is called for and not before, so a missing optional package
-troubles nobody who does not use it.
+`solve` checks, calls, scores again and decides the status, for all backends in one place. `table` has their names,
+`auto` chooses among them by the times that `forecast` predicts; `agreement` asks them all.
 """
 
-import importlib
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from importlib.util import find_spec
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from rposst_opt.backends.forecast import in_words, predict
-from rposst_opt.contract import Backend, Budget, Candidate, Capabilities, Limit, Progress
-from rposst_opt.errors import BackendFailure, BackendNotFound, BackendUnavailable, ProblemError, Unsupported
+from rposst_opt.backends.auto import ANYTIME, choose_backend
+from rposst_opt.backends.table import (
+    AUTO,
+    BACKENDS,
+    Entry,
+    entry_of,
+    how_to_install,
+    make_backend,
+    missing_packages,
+    name_of,
+    why_unusable,
+)
+from rposst_opt.contract import Backend, Budget, Candidate, Limit, Progress
+from rposst_opt.errors import BackendFailure, ProblemError, Unsupported
 from rposst_opt.problem import Problem
-from rposst_opt.solution import BackendChoice, Solution, Status, rank_tests
+from rposst_opt.solution import Solution, Status, rank_tests
 
-
-@dataclass(frozen=True)
-class Entry:
-    """Where a backend is to be found: a module, the name of a class in it, and options that are settled."""
-
-    module: str
-    kind: str
-    settled: Mapping[str, Any] = field(default_factory=dict)
-
-    def load(self) -> Callable[..., Backend]:
-        """Import the backend's class."""
-        kind: Callable[..., Backend] = self.module_attribute(self.kind)
-        return kind
-
-    def module_attribute(self, name: str) -> Any:
-        """Import something from the backend's module."""
-        try:
-            module = importlib.import_module(self.module)
-        except ModuleNotFoundError as error:
-            if error.name is None or error.name.split(".")[0] in ("rposst_opt", "formulations"):
-                raise  # a bug of ours, not a missing package
-            raise BackendUnavailable(
-                f"backend {self.name!r} needs {error.name}, which is not installed: pip install {error.name}"
-            ) from None
-        return getattr(module, name)
-
-    def make(self, **options: Any) -> Backend:
-        """Make the backend with these options."""
-        return self.load()(**self.settled, **options)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the backend handles and what its answers are worth."""
-        return self.make().capabilities
-
-    @property
-    def name(self) -> str:
-        """The name under which the table has this entry."""
-        return next((name for name, entry in BACKENDS.items() if entry == self), self.kind)
-
-
-def _by_solver(prefix: str, module: str, kind: str, solvers: Iterable[str]) -> dict[str, Entry]:
-    return {f"{prefix}-{solver.lower()}": Entry(module, kind, {"solver": solver}) for solver in solvers}
-
-
-CONVEX_SOLVERS = ("CLARABEL", "HIGHS", "SCS", "SCIPY", "OSQP", "ECOS", "PIQP", "SCIP", "GUROBI", "MOSEK")
-
-BACKENDS: dict[str, Entry] = {
-    "exact": Entry("rposst_opt.solvers.exact", "Exact"),
-    "regret-matching": Entry("rposst_opt.solvers.regret_matching", "RegretMatching"),
-    "scipy-milp": Entry("formulations.direct", "DirectMilp"),
-    **_by_solver("pulp", "formulations.milp", "MilpSelection", ("CBC", "HIGHS", "SCIP", "GUROBI")),
-    **_by_solver("cvxpy", "formulations.convex", "ConvexEnumeration", CONVEX_SOLVERS),
-    **_by_solver("cvxpy-mip", "formulations.convex", "ConvexSelection", ("SCIP", "GUROBI", "MOSEK")),
-    "local-search": Entry("rposst_opt.solvers.local_search", "LocalSearch"),
-    "sampled-regret-matching": Entry("rposst_opt.solvers.sampled", "SampledRegretMatching"),
-    "simultaneous": Entry("rposst_opt.solvers.simultaneous", "Simultaneous"),
-    **{
-        name: Entry(
-            "rposst_opt.solvers.baselines", "UniformSelection", {"worst_policy": policy, "worst_target": target}
-        )
-        for name, policy, target in (
-            ("minimax-uniform", True, True),
-            ("minimax-ttd-uniform", False, True),
-            ("minimax-tnp-uniform", True, False),
-            ("miniaverage-uniform", False, False),
-        )
-    },
-    "iterative-minimax": Entry("rposst_opt.solvers.baselines", "IterativeMinimax"),
-    "kmeans-anchors": Entry("rposst_opt.solvers.baselines", "KMeansAnchors"),
-    "random": Entry("rposst_opt.solvers.baselines", "RandomSubset"),
-}
-
-AUTO = "auto"
-TOO_SHORT_TO_TELL = 0.05  # seconds: among backends predicted to be this fast, the first in the table is taken
-ANYTIME = "local-search"  # what `auto` stands for when there is no time for a proof
-
-
-def missing_packages(capabilities: Capabilities) -> list[str]:
-    """The packages that a backend needs and that are not installed, found without importing them."""
-    return [package for package in capabilities.requires if find_spec(package) is None]
-
-
-def entry_of(name: str) -> Entry:
-    """Look a backend up."""
-    if name not in BACKENDS:
-        raise BackendNotFound(f"unknown backend {name!r}. Known: {', '.join([AUTO, *BACKENDS])}.")
-    return BACKENDS[name]
-
-
-def choose_backend(
-    problem: Problem, options: Iterable[str] = (), *, time_limit_seconds: float | None = None, gap: float = 0.0
-) -> BackendChoice:
-    """The backend that `auto` stands for: of those that can, the one that is predicted to prove what is asked soonest.
-
-    What is asked is the optimum, or a test within a gap. If even that one is predicted to take longer than there is
-    time, the best anytime method is taken instead. Options narrow the choice to backends that have them; where none of
-    these finds optima, the first in the table is taken. Other heuristics are never chosen: they have to be asked for.
-    """
-    options = tuple(options)
-    predicted = predict(problem, BACKENDS, gap)
-    soonest_first = sorted(predicted, key=lambda name: max(predicted[name], TOO_SHORT_TO_TELL))
-    known: set[str] = set()
-    # One by one: a backend's module is imported when it is looked at.
-    for name in dict.fromkeys([*soonest_first, *BACKENDS]):
-        entry = BACKENDS[name]
-        if entry.capabilities.is_heuristic or not _can_solve(entry, problem):
-            continue
-        has = set(_options_of(entry))
-        known |= has
-        if not has.issuperset(options):
-            continue
-        seconds = predicted.get(name)
-        aim = f"a gap of {gap:g}" if gap else "the optimum"
-        if seconds is None:
-            return BackendChoice(name, predicted, "the first that can; its time is not known")
-        too_long = time_limit_seconds is not None and seconds > time_limit_seconds
-        if too_long and _can_stand_in(problem, options):
-            reason = (
-                f"no backend is predicted to prove {aim} within {time_limit_seconds:g} s ({name}, the fastest, "
-                f"would take about {in_words(seconds)}), so {ANYTIME} looks for a good test"
-            )
-            return BackendChoice(ANYTIME, predicted, reason)
-        return BackendChoice(name, predicted, f"predicted to prove {aim} soonest, in about {in_words(seconds)}")
-    if known:
-        wanted = ", ".join(options)
-        raise ProblemError(f"no backend has the options {wanted} together. Known: {', '.join(sorted(known))}.")
-    raise Unsupported("no installed backend handles this problem.")
-
-
-def _can_solve(entry: Entry, problem: Problem) -> bool:
-    capabilities = entry.capabilities
-    return capabilities.why_not(problem) is None and not missing_packages(capabilities)
-
-
-def _can_stand_in(problem: Problem, options: tuple[str, ...]) -> bool:
-    """Whether the anytime method is there, and has the options that are asked for."""
-    entry = BACKENDS.get(ANYTIME)
-    return entry is not None and _can_solve(entry, problem) and set(_options_of(entry)).issuperset(options)
-
-
-def _options_of(entry: Entry) -> list[str]:
-    """The names of a backend's options that are not settled."""
-    kind = entry.load()
-    return [option.name for option in fields(kind) if option.name not in entry.settled] if is_dataclass(kind) else []
-
-
-def make_backend(name: str, options: Mapping[str, Any]) -> Backend:
-    """Make a backend with these options; a wrong option is an error that names the right ones."""
-    entry = entry_of(name)
-    known = _options_of(entry)
-    unknown = [option for option in options if option not in known]
-    if unknown:
-        raise ProblemError(f"backend {name!r} has no option `{unknown[0]}`. It has: {', '.join(known) or 'none'}.")
-    backend = entry.make(**options)
-    hint = how_to_install(backend.capabilities)
-    if hint is not None:
-        missing = ", ".join(missing_packages(backend.capabilities))
-        raise BackendUnavailable(f"backend {name!r} needs {missing}, which is not installed: {hint}")
-    return backend
-
-
-def how_to_install(capabilities: Capabilities) -> str | None:
-    """The command that installs what a backend lacks, or None if it lacks nothing."""
-    missing = missing_packages(capabilities)
-    if not missing:
-        return None
-    return "pip install " + (f"rposst-opt[{capabilities.extra}]" if capabilities.extra else " ".join(missing))
+__all__ = [
+    "ANYTIME",
+    "AUTO",
+    "BACKENDS",
+    "Entry",
+    "choose_backend",
+    "entry_of",
+    "how_to_install",
+    "judge",
+    "make_backend",
+    "missing_packages",
+    "name_of",
+    "solve",
+    "why_unusable",
+]
 
 
 def solve(
@@ -226,16 +81,25 @@ def solve(
         raise ProblemError(f"`time_limit_seconds` must not be negative, got {time_limit_seconds:g}.")
     if not (math.isfinite(gap) and gap >= 0):
         raise ProblemError(f"`gap` must be a number from 0 on, got {gap:g}.")
+    choice = None
+    if backend == AUTO:
+        choice = choose_backend(problem, options, time_limit_seconds=time_limit_seconds, gap=gap)
+        backend = choice.backend
     if isinstance(backend, str):
-        name, choice = backend, None
-        if backend == AUTO:
-            choice = choose_backend(problem, options, time_limit_seconds=time_limit_seconds, gap=gap)
-            name = choice.backend
-        backend = make_backend(name, options)
+        name, backend = backend, make_backend(backend, options)
     elif options:
         raise ProblemError(f"option `{next(iter(options))}` goes with a backend's name; this backend is already made.")
     else:
-        name, choice = _name_of(backend), None
+        name = name_of(backend)
+    _check_capable(problem, name, backend)
+    started = time.perf_counter()
+    candidate = _ask(problem, backend, Budget(time_limit_seconds=time_limit_seconds, gap=gap, progress=progress))
+    solution = judge(problem, candidate, name, backend.capabilities.tolerance, time.perf_counter() - started)
+    return solution if choice is None else replace(solution, choice=choice)
+
+
+def _check_capable(problem: Problem, name: str, backend: Backend) -> None:
+    """Refuse a problem that the backend cannot state, and name those that can."""
     reason = backend.capabilities.why_not(problem)
     if reason is not None:
         able = [other for other, entry in BACKENDS.items() if entry.capabilities.why_not(problem) is None]
@@ -243,26 +107,16 @@ def solve(
             f"backend {name!r} cannot solve this problem: {reason} ({problem.loss!r}, {problem.measure!r}). "
             f"Backends that can: {', '.join(able) or 'none'}."
         )
-    started = time.perf_counter()
-    budget = Budget(time_limit_seconds=time_limit_seconds, gap=gap, progress=progress)
+
+
+def _ask(problem: Problem, backend: Backend, budget: Budget) -> Candidate:
+    """Have the backend solve the problem; an interrupt that it does not listen to ends it without an answer."""
     try:
-        candidate = backend.solve(problem, budget)
+        return backend.solve(problem, budget)
     except KeyboardInterrupt:
         if budget.reached() is Limit.INTERRUPT:
             raise  # the second one: the first has asked the backend to stop
-        # A solver that cannot be asked: what it had is lost.
-        candidate = Candidate(test=None, lower_bound=-math.inf, limit=Limit.INTERRUPT)
-    solution = judge(problem, candidate, name, backend.capabilities.tolerance, time.perf_counter() - started)
-    return solution if choice is None else replace(solution, choice=choice)
-
-
-def _name_of(backend: Backend) -> str:
-    kind = type(backend)
-    for name, entry in BACKENDS.items():
-        same_settings = all(getattr(backend, option, None) == value for option, value in entry.settled.items())
-        if (entry.module, entry.kind) == (kind.__module__, kind.__name__) and same_settings:
-            return name
-    return kind.__name__
+        return Candidate(test=None, lower_bound=-math.inf, limit=Limit.INTERRUPT)
 
 
 def judge(problem: Problem, candidate: Candidate, backend: str, tolerance: float, seconds: float) -> Solution:

@@ -14,6 +14,7 @@ the same objective are ties, and agree. Backends that are not installed or canno
 reason, never left out.
 """
 
+import itertools
 import math
 import queue
 import threading
@@ -26,8 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rposst_opt.backends import BACKENDS, entry_of, how_to_install, judge
-from rposst_opt.bounds import regret_matching_gap
+from rposst_opt.backends import BACKENDS, entry_of, judge, make_backend, name_of, why_unusable
 from rposst_opt.contract import Backend, Budget, Candidate, Capabilities
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import BackendFailure, ProblemError, RposstError
@@ -64,6 +64,8 @@ class Finding:
         What the backend itself handed back.
     version : str
         Of the solver's package.
+    capabilities : Capabilities or None
+        What the backend says of itself, and is held to.
     """
 
     backend: str
@@ -72,6 +74,7 @@ class Finding:
     solution: Solution | None = None
     candidate: Candidate | None = None
     version: str = ""
+    capabilities: Capabilities | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +115,7 @@ class Agreement:
 
 def agree(
     problem: Problem,
-    backends: Sequence[str] | None = None,
+    backends: Sequence[str | Backend] | None = None,
     *,
     time_limit_seconds: float = TIME_LIMIT_SECONDS,
     patience_seconds: float = PATIENCE_SECONDS,
@@ -124,8 +127,9 @@ def agree(
     Parameters
     ----------
     problem : Problem
-    backends : sequence of str, optional
-        Names from `BACKENDS`; all that promise something by default, so none of the heuristics.
+    backends : sequence of str or Backend, optional
+        Names from `BACKENDS`, or backends made beforehand; all that promise something by default, so none of the
+        heuristics.
     time_limit_seconds : float
         For each backend.
     patience_seconds : float
@@ -147,21 +151,19 @@ def agree(
         if not (math.isfinite(seconds) and seconds >= 0):
             raise ProblemError(f"`{name}` must be a number from 0 on, got {seconds:g}.")
     witnesses = [name for name, entry in BACKENDS.items() if not entry.capabilities.is_heuristic]
-    names = witnesses if backends is None else list(backends)
-    if not names:
+    asked = _named(witnesses if backends is None else backends)
+    if not asked:
         raise ProblemError("`backends` must name at least one backend.")
-    for name in names:
-        entry_of(name)
     findings = []
-    for name in names:
+    for name, backend in asked.items():
         if progress is not None:
             progress(name)
-        findings.append(_run(problem, name, time_limit_seconds, patience_seconds))
+        findings.append(_run(problem, name, backend, time_limit_seconds, patience_seconds))
     return Agreement(
         problem=problem,
         findings=tuple(_weigh_evidence(problem, findings)),
         by_tuple=tuple(
-            (cases, agree(alone, names, time_limit_seconds=time_limit_seconds, patience_seconds=patience_seconds))
+            (cases, agree(alone, backends, time_limit_seconds=time_limit_seconds, patience_seconds=patience_seconds))
             for cases, alone in (_tuples_alone(problem) if by_tuple else ())
         ),
     )
@@ -173,17 +175,31 @@ def _tuples_alone(problem: Problem) -> Iterator[tuple[tuple[int, ...], Problem]]
         yield tuple(sorted(cases)), problem.restricted_to(cases)
 
 
-def _run(problem: Problem, name: str, time_limit_seconds: float, patience_seconds: float) -> Finding:
+def _named(backends: Sequence[str | Backend]) -> dict[str, str | Backend]:
+    """The backends by the names that they are given here: a second one of the same name gets a number."""
+    named: dict[str, str | Backend] = {}
+    for backend in backends:
+        if isinstance(backend, str):
+            entry_of(backend)
+        own = backend if isinstance(backend, str) else name_of(backend)
+        names = itertools.chain([own], (f"{own} ({number})" for number in itertools.count(2)))
+        named[next(name for name in names if name not in named)] = backend
+    return named
+
+
+def _run(
+    problem: Problem, name: str, asked: str | Backend, time_limit_seconds: float, patience_seconds: float
+) -> Finding:
     """One backend's answer, scored by the judge; nothing is concluded from it yet."""
     try:
-        backend = BACKENDS[name].make()
+        backend = make_backend(asked, {}) if isinstance(asked, str) else asked
     except RposstError as error:
         return Finding(backend=name, verdict=Verdict.UNAVAILABLE, reason=str(error))
     capabilities = backend.capabilities
     version = _version_of(capabilities)
-    hint = how_to_install(capabilities)
-    if hint is not None:
-        return Finding(backend=name, verdict=Verdict.UNAVAILABLE, reason=hint)
+    reason = why_unusable(capabilities)
+    if reason is not None:
+        return Finding(backend=name, verdict=Verdict.UNAVAILABLE, reason=reason)
     reason = capabilities.why_not(problem)
     if reason is not None:
         return Finding(backend=name, verdict=Verdict.DECLINED, reason=reason, version=version)
@@ -208,7 +224,14 @@ def _run(problem: Problem, name: str, time_limit_seconds: float, patience_second
         stopped = "nothing" if solution.limit is None else solution.limit.value
         reason = f"it found no test before {stopped} ended its run"
         return Finding(backend=name, verdict=Verdict.FAILED, reason=reason, version=version, candidate=candidate)
-    return Finding(backend=name, verdict=Verdict.AGREES, solution=solution, candidate=candidate, version=version)
+    return Finding(
+        backend=name,
+        verdict=Verdict.AGREES,
+        solution=solution,
+        candidate=candidate,
+        version=version,
+        capabilities=capabilities,
+    )
 
 
 def _not_a_candidate(problem: Problem, candidate: object) -> str | None:
@@ -302,9 +325,8 @@ def _weigh_evidence(problem: Problem, findings: Sequence[Finding]) -> list[Findi
 
 
 def _held_against(problem: Problem, finding: Finding, best: Finding) -> Finding:
-    candidate, solution = finding.candidate, finding.solution
-    assert candidate is not None and solution is not None and best.solution is not None
-    capabilities = BACKENDS[finding.backend].capabilities
+    candidate, solution, capabilities = finding.candidate, finding.solution, finding.capabilities
+    assert candidate is not None and solution is not None and capabilities is not None and best.solution is not None
     allowance = problem.allowance(capabilities.tolerance)
     objection = (
         _false_claim(problem, candidate, solution, allowance)
@@ -373,10 +395,9 @@ def _missed_optimum(
         return None
     missed = finding.solution.objective - _objective(best)
     if not capabilities.finds_optimum:
-        rounds = getattr(BACKENDS[finding.backend].make(), "rounds", None)
-        if rounds is None:
+        if capabilities.promised_gap is None:
             return None
-        allowance += regret_matching_gap(problem, rounds)
+        allowance += capabilities.promised_gap(problem)
     if missed > allowance:
         return (
             f"its test is at {finding.solution.objective:.9g}, and {best.backend} found one at "

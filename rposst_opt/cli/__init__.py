@@ -548,7 +548,7 @@ def score(
 @takes_problem(optional=True)
 def backends(options: ProblemOptions | None, time_limit: TimeLimit = None, as_json: AsJson = False) -> None:
     """List the solvers: what is installed, what each handles and proves; with a problem, who can solve it, how soon."""
-    from rposst_opt.backends import BACKENDS, choose_backend, how_to_install
+    from rposst_opt.backends import BACKENDS, choose_backend, why_unusable
     from rposst_opt.backends.forecast import in_words
     from rposst_opt.files.tables import as_json as to_json
 
@@ -556,7 +556,7 @@ def backends(options: ProblemOptions | None, time_limit: TimeLimit = None, as_js
     rows: list[dict[str, Any]] = []
     for name, entry in BACKENDS.items():
         capabilities = entry.capabilities
-        install = how_to_install(capabilities)
+        install = why_unusable(capabilities)
         reason = None if problem is None else capabilities.why_not(problem)
         rows.append(
             {
@@ -582,7 +582,7 @@ def backends(options: ProblemOptions | None, time_limit: TimeLimit = None, as_js
         return
     out = console()
     for row in rows:
-        state = "installed" if row["installed"] else f"not installed: {row['install']}"
+        state = "installed" if row["installed"] else f"cannot be used here: {row['install']}"
         out.print(plain(f"{row['name']} ({state})"), soft_wrap=True)
         out.print(
             plain(f"    {row['method']}; handles {_handles_words(BACKENDS[row['name']].capabilities)}"), soft_wrap=True
@@ -638,7 +638,7 @@ def _handles_words(capabilities: "Capabilities") -> str:
 
 def _measure(options: ProblemOptions) -> "Measure":
     """The one measure that the options name."""
-    from rposst_opt.measures import CVaR, KOfN, Mean, WorstCase
+    from rposst_opt.measures import MEASURES, CVaR, KOfN
 
     if (options.k is None) != (options.n is None):
         raise ProblemError("--k and --n go together: give both, or neither.")
@@ -647,7 +647,7 @@ def _measure(options: ProblemOptions) -> "Measure":
     if options.k is not None and options.n is not None:
         return KOfN(options.k, options.n)
     if options.measure is not None:
-        return Mean() if options.measure is NamedMeasure.MEAN else WorstCase()
+        return MEASURES[options.measure]()
     return CVaR(0.01 if options.tail_fraction is None else options.tail_fraction)
 
 

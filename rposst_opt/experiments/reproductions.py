@@ -1,4 +1,4 @@
-"""Every figure and table of the paper by name: from which matrices, by which cuts, drawn how.
+"""Every figure and table of the paper by name: from which matrices, in which cells, drawn how.
 
 `REPRODUCTIONS` is the table. Results are written as tidy CSV files first; figures are drawn from these files alone
 (`rposst_opt.experiments.figures`), and can be drawn again without running anything.
@@ -25,7 +25,7 @@ from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.experiments.methods import METHODS, REFERENCE
 from rposst_opt.experiments.protocol import HOLDOUTS, REPLICAS, SIZES, tuning_problem
 from rposst_opt.experiments.runner import Tell, run_tasks
-from rposst_opt.experiments.studies import SEED, Cut, Study
+from rposst_opt.experiments.studies import SEED, Cell, Study
 from rposst_opt.files.tables import write_atomically, write_table, write_with
 
 if TYPE_CHECKING:
@@ -105,6 +105,8 @@ class Reproduction:
         Whether poker tables that are given take part; if there are no other domains, they must be given.
     draws : tuple of str
         Names of drawings in `rposst_opt.experiments.figures`.
+    timed : bool
+        Whether runs are timed, instead of errors being measured.
     """
 
     place: str
@@ -115,6 +117,7 @@ class Reproduction:
     sizes: tuple[int, ...] = SIZES
     replicas: int = REPLICAS
     draws: tuple[str, ...] = ("error-grids",)
+    timed: bool = False
 
 
 REPRODUCTIONS: dict[str, Reproduction] = {
@@ -170,6 +173,7 @@ REPRODUCTIONS: dict[str, Reproduction] = {
         holdouts=(0.2,),
         replicas=3,
         draws=(),
+        timed=True,
     ),
     "axelrod": Reproduction(
         place="not in the paper: a large population that nobody here wrote",
@@ -229,9 +233,7 @@ def reproduce(name: str, request: Request) -> list[Path]:
     folder = request.folder / name
     folder.mkdir(parents=True, exist_ok=True)
     studies = _studies(asked, request)
-    written = (
-        _write_runtimes(folder, studies, request) if name == "runtimes" else _write_tables(folder, studies, request)
-    )
+    written = (_write_runtimes if asked.timed else _write_tables)(folder, studies, request)
     for drawing in asked.draws:
         request.tell(f"drawing {drawing}", 0, 1)
         written += draw(drawing, folder)
@@ -267,8 +269,8 @@ def _write_tables(folder: Path, studies: Sequence[Study], request: Request) -> l
     """Run all tasks of all studies together, and write what came of them."""
     import pandas as pd
 
-    cuts = [(study, cut) for study in studies for cut in study.cuts()]
-    tasks = [study.task(cut) for study, cut in cuts]
+    cells = [(study, cell) for study in studies for cell in study.cells()]
+    tasks = [study.task(cell) for study, cell in cells]
     choices = run_tasks(
         tasks, request.folder / "parts", jobs=request.jobs, scheduler=request.scheduler, tell=request.tell
     )
@@ -277,7 +279,7 @@ def _write_tables(folder: Path, studies: Sequence[Study], request: Request) -> l
     written = []
     for study in studies:
         outcomes: tables.Outcomes = [
-            (cut, chosen) for (of, cut), chosen in zip(cuts, choices, strict=True) if of is study
+            (cell, chosen) for (of, cell), chosen in zip(cells, choices, strict=True) if of is study
         ]
         found = tables.sorted_errors(study, outcomes)
         parts["selections"].append(tables.selections(study, outcomes))
@@ -324,7 +326,7 @@ def _write_runtimes(folder: Path, studies: Sequence[Study], request: Request) ->
         request.tell("timing", place, len(cells))
         known = DOMAINS.get(study.name)
         problems = [
-            tuning_problem(study.task(Cut(holdout, size, replica)).tuning, size) for replica in range(study.replicas)
+            tuning_problem(study.task(Cell(holdout, size, replica)).tuning, size) for replica in range(study.replicas)
         ]
         paper = POKER_SECONDS if known is None else known.paper_seconds
         for label, backend, options in TIMED:

@@ -1,4 +1,4 @@
-"""A study: one result matrix, cut up in many ways, and a test chosen for each cut by every method.
+"""A study: one result matrix, cut up in many ways, and a test chosen by every method in each cell.
 
 A study is a list of tasks that know nothing of each other. What a task needs is in it, and its seed too, so it gives
 the same answer wherever and whenever it is run.
@@ -43,7 +43,7 @@ def _sources() -> str:
 
 
 @dataclass(frozen=True)
-class Cut:
+class Cell:
     """One way to cut a matrix up: how much is held out, how large the test, and which replica it is."""
 
     holdout: float
@@ -58,7 +58,7 @@ class Task:
     Attributes
     ----------
     name : str
-        Says the study and the cut.
+        Says the study and the cell.
     tuning : ndarray
         Results of the tuning policies; there is no other data in a task.
     size : int
@@ -97,7 +97,7 @@ class Study:
     table : DataFrame
         Test cases by policies.
     holdouts, sizes, replicas
-        Every combination of them is a cut.
+        Every combination of them is a cell.
     hold_out_cases : bool
         Whether rows are held out as well as columns.
     """
@@ -117,25 +117,25 @@ class Study:
         """The matrix."""
         return np.ascontiguousarray(self.table.to_numpy(dtype=np.float64))
 
-    def cuts(self) -> Iterator[Cut]:
-        """Every cut, replica by replica, so that an unfinished run has some of each."""
+    def cells(self) -> Iterator[Cell]:
+        """Every cell, replica by replica, so that an unfinished run has some of each."""
         for replica in range(self.replicas):
             for holdout in self.holdouts:
                 for size in self.sizes:
-                    yield Cut(holdout, size, replica)
+                    yield Cell(holdout, size, replica)
 
-    def split(self, cut: Cut) -> Split:
-        """Which policies a cut holds out: the same for every size of test."""
-        rng = np.random.default_rng([self.seed, round(1000 * cut.holdout), cut.replica])
-        return draw_split(self.results.shape, cut.holdout, rng, hold_out_cases=self.hold_out_cases)
+    def split(self, cell: Cell) -> Split:
+        """Which policies a cell holds out: the same for every size of test."""
+        rng = np.random.default_rng([self.seed, round(1000 * cell.holdout), cell.replica])
+        return draw_split(self.results.shape, cell.holdout, rng, hold_out_cases=self.hold_out_cases)
 
-    def task(self, cut: Cut) -> Task:
-        """What has to be done for a cut."""
-        split = self.split(cut)
+    def task(self, cell: Cell) -> Task:
+        """What has to be done for a cell."""
+        split = self.split(cell)
         return Task(
-            name=f"{self.name}/holdout-{1000 * cut.holdout:04.0f}-size-{cut.size}-replica-{cut.replica:04d}",
+            name=f"{self.name}/holdout-{1000 * cell.holdout:04.0f}-size-{cell.size}-replica-{cell.replica:04d}",
             tuning=self.results[np.ix_(split.cases, split.tuning)],
-            size=cut.size,
+            size=cell.size,
             methods=self.methods,
-            seed=cut.replica,
+            seed=cell.replica,
         )

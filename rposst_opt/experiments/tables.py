@@ -7,44 +7,44 @@ import numpy as np
 from rposst_opt.arrays import FloatArray
 from rposst_opt.experiments.methods import METHODS, REFERENCE
 from rposst_opt.experiments.protocol import HARDEST, Choice, holdout_errors, mean_with_interval
-from rposst_opt.experiments.studies import Cut, Study
+from rposst_opt.experiments.studies import Cell, Study
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Outcomes = list[tuple[Cut, tuple[Choice, ...]]]
+Outcomes = list[tuple[Cell, tuple[Choice, ...]]]
 SortedErrors = dict[tuple[float, int], dict[str, list[FloatArray]]]
 
 
 def selections(study: Study, outcomes: Outcomes) -> "pd.DataFrame":
-    """A row per chosen case: by whom, in which cut, with what weight, and the test's objective on tuning policies."""
+    """A row per chosen case: by whom, in which cell, with what weight, and the test's objective on tuning policies."""
     import pandas as pd
 
     names = [str(name) for name in study.table.index]
     rows = []
-    for cut, choices in outcomes:
-        cases = study.split(cut).cases
+    for cell, choices in outcomes:
+        cases = study.split(cell).cases
         for choice in choices:
             for case, weight in zip(choice.cases, choice.weights, strict=True):
                 rows.append(
-                    (*_place(study, cut), cut.replica, choice.method, names[cases[case]], weight, choice.objective)
+                    (*_place(study, cell), cell.replica, choice.method, names[cases[case]], weight, choice.objective)
                 )
     columns = ["domain", "holdout", "size", "replica", "method", "case", "weight", "objective"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def _place(study: Study, cut: Cut) -> tuple[str, float, int]:
-    return study.name, cut.holdout, cut.size
+def _place(study: Study, cell: Cell) -> tuple[str, float, int]:
+    return study.name, cell.holdout, cell.size
 
 
 def errors(study: Study, outcomes: Outcomes) -> "pd.DataFrame":
-    """A row per (held-out policy, target) pair: its error, for every method and cut."""
+    """A row per (held-out policy, target) pair: its error, for every method and cell."""
     import pandas as pd
 
     names = np.array([str(name) for name in study.table.columns])
     frames = []
-    for cut, choices in outcomes:
-        split = study.split(cut)
+    for cell, choices in outcomes:
+        split = study.split(cell)
         for choice in choices:
             found = holdout_errors(study.results, split, choice)
             policy, target = np.indices(found.shape)
@@ -52,9 +52,9 @@ def errors(study: Study, outcomes: Outcomes) -> "pd.DataFrame":
                 pd.DataFrame(
                     {
                         "domain": study.name,
-                        "holdout": cut.holdout,
-                        "size": cut.size,
-                        "replica": cut.replica,
+                        "holdout": cell.holdout,
+                        "size": cell.size,
+                        "replica": cell.replica,
                         "method": choice.method,
                         "policy": names[split.holdout][policy.ravel()],
                         "target": target.ravel(),
@@ -70,11 +70,11 @@ def sorted_errors(study: Study, outcomes: Outcomes) -> SortedErrors:
     found: SortedErrors = {
         (holdout, size): {method: [] for method in study.methods} for holdout in study.holdouts for size in study.sizes
     }
-    for cut, choices in outcomes:
-        split = study.split(cut)
+    for cell, choices in outcomes:
+        split = study.split(cell)
         for choice in choices:
             of_pairs = holdout_errors(study.results, split, choice)
-            found[cut.holdout, cut.size][choice.method].append(np.sort(of_pairs, axis=None)[::-1])
+            found[cell.holdout, cell.size][choice.method].append(np.sort(of_pairs, axis=None)[::-1])
     return found
 
 

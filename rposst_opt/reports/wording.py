@@ -6,25 +6,10 @@ from dataclasses import replace
 from rposst_opt.backends import ANYTIME
 from rposst_opt.backends.agreement import Agreement
 from rposst_opt.losses import AbsoluteError
-from rposst_opt.measures import CVaR, KOfN, Mean, Measure, WorstCase
+from rposst_opt.measures import Mean, WorstCase
 from rposst_opt.problem import Problem
 from rposst_opt.results import Scale
 from rposst_opt.solution import Solution, Status
-
-
-def measure_words(measure: Measure) -> str:
-    """What a measure averages."""
-    if isinstance(measure, WorstCase) or measure == CVaR(0.0):
-        return "worst scenario"
-    if isinstance(measure, CVaR):
-        return f"mean of the worst {100 * measure.tail_fraction:.4g} % of scenarios"
-    if isinstance(measure, KOfN) and measure.k == 1:
-        return f"expected worst of {measure.n:,} scenarios drawn"
-    if isinstance(measure, KOfN):
-        return f"expected mean of the {measure.k:,} worst of {measure.n:,} scenarios drawn"
-    if isinstance(measure, Mean):
-        return "mean of all scenarios"
-    return measure.name
 
 
 def score_errors(problem: Problem, solution: Solution, scale: Scale) -> tuple[float, float, float]:
@@ -56,7 +41,7 @@ def facts(problem: Problem, solution: Solution, scale: Scale) -> list[tuple[str,
     work = f", {solution.stats.tuples:,} sets of cases" if solution.stats.tuples else ""
     work += f", {solution.stats.solved:,} one by one" if solution.stats.solved else ""
     told = [
-        ("objective", f"{solution.objective:.6g}   ({measure_words(problem.measure)}, {problem.loss.label} loss)"),
+        ("objective", f"{solution.objective:.6g}   ({problem.measure.words}, {problem.loss.label} loss)"),
         ("lower bound", lower_bound),
         ("gap", gap),
         ("status", status_words(solution)),

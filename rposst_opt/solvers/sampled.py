@@ -25,7 +25,7 @@ from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.bounds import largest_loss
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress, Stats
 from rposst_opt.errors import Unsupported
-from rposst_opt.measures import CVaR, KOfN, Mean, Measure, WorstCase, equally_likely
+from rposst_opt.measures import Measure, equally_likely
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.kernels.sampled import mean_of_worst, play_sampled
 from rposst_opt.solvers.running import announced_compilation, available_cores, check_counts
@@ -217,15 +217,10 @@ class _SampledGame:
 
 def k_and_n(measure: Measure, draws: int) -> tuple[int, int]:
     """How many of how many sampled scenarios count, for a measure."""
-    if isinstance(measure, KOfN):
-        return measure.k, measure.n
-    if isinstance(measure, CVaR):
-        return max(1, min(draws, round(measure.tail_fraction * draws))), draws
-    if isinstance(measure, WorstCase):
-        return 1, draws
-    if isinstance(measure, Mean):
-        return draws, draws
-    raise Unsupported(f"{measure!r} is not the mean of the k worst of N scenarios: use KOfN.")
+    pair = measure.k_of_n(draws)
+    if pair is None:
+        raise Unsupported(f"{measure!r} is not the mean of the k worst of N scenarios: use KOfN.")
+    return pair
 
 
 def all_tuples(problem: Problem) -> IntArray:

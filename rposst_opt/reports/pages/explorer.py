@@ -10,14 +10,14 @@ import numpy as np
 
 from rposst_opt.backends import solve
 from rposst_opt.efficient_test import EfficientTest
-from rposst_opt.measures import CVaR, KOfN, Mean, Measure, WorstCase
+from rposst_opt.measures import KOfN, Measure
 from rposst_opt.problem import Problem
 from rposst_opt.reports.pages.page import EXPLORER_SCRIPTS, render
-from rposst_opt.reports.wording import measure_words
 from rposst_opt.solution import Solution, Status
 
 MOST_DRAWN = 10_000  # by the explorer's sliders
 LARGEST_DENOMINATOR = 200  # of a CVaR's tail fraction, as k/N
+ELSEWHERE = (1, 10)  # where the sliders stand for a measure that they cannot show
 GAME_DRAWS, GAME_MOST_CHARGED = (2, 3, 4, 6, 8), 4
 GAME_START = {"n": 6, "k": 2}
 CHECKED_PAIRS = ((1, 1), (1, 2), (2, 3), (1, 100), (5, 100), (100, 100), (7, 250), (50, 1000), (100, 10_000))
@@ -40,7 +40,7 @@ def explorer_page(
         command=command,
         words=(
             f"{len(test.cases)} of {problem.n_cases} test cases, {problem.n_scenarios:,} scenarios "
-            f"({problem.n_policies} policies, {targets}); the test is {best} for the {measure_words(problem.measure)}."
+            f"({problem.n_policies} policies, {targets}); the test is {best} for the {problem.measure.words}."
         ),
     )
 
@@ -72,24 +72,13 @@ def explorer_data(problem: Problem, test: EfficientTest, target_names: Sequence[
 
 def _settings(measure: Measure) -> dict[str, Any]:
     """Where the sliders stand at first: at the problem's own measure if they can."""
-    if isinstance(measure, KOfN) and measure.n <= MOST_DRAWN:
-        return {"k": measure.k, "n": measure.n, "tailFraction": measure.k / measure.n, "linked": True}
-    if isinstance(measure, CVaR):
-        share = Fraction(measure.tail_fraction).limit_denominator(LARGEST_DENOMINATOR)
-        if share > 0:
-            same = share == Fraction(repr(measure.tail_fraction))
-            return {
-                "k": share.numerator,
-                "n": share.denominator,
-                "tailFraction": measure.tail_fraction,
-                "linked": same,
-            }
-        return {"k": 1, "n": LARGEST_DENOMINATOR, "tailFraction": measure.tail_fraction, "linked": False}
-    if isinstance(measure, WorstCase):
-        return _settings(CVaR(0.0))
-    if isinstance(measure, Mean):
-        return {"k": 1, "n": 1, "tailFraction": 1.0, "linked": True}
-    return {"k": 1, "n": 10, "tailFraction": 0.1, "linked": True}
+    fraction, drawn = measure.cvar_tail_fraction, measure.k_of_n(MOST_DRAWN)
+    if fraction is not None:
+        share = Fraction(fraction).limit_denominator(LARGEST_DENOMINATOR)
+        k, n = (share.numerator, share.denominator) if share > 0 else (1, LARGEST_DENOMINATOR)
+        return {"k": k, "n": n, "tailFraction": fraction, "linked": Fraction(k, n) == Fraction(repr(fraction))}
+    k, n = drawn if drawn is not None and drawn[1] <= MOST_DRAWN else ELSEWHERE
+    return {"k": k, "n": n, "tailFraction": k / n, "linked": True}
 
 
 def _checks(problem: Problem, test: EfficientTest) -> dict[str, Any]:

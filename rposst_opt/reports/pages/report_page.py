@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.backends import BACKENDS
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.files.tables import agreement_rows
 from rposst_opt.problem import Problem
@@ -15,7 +14,7 @@ from rposst_opt.reports.pages.explorer import explorer_data
 from rposst_opt.reports.pages.page import EXPLORER_SCRIPTS, render
 from rposst_opt.reports.pages.report import Report
 from rposst_opt.reports.policy_ranking import ranking_words, ranks
-from rposst_opt.reports.wording import agreement_words, facts, measure_words, score_errors, status_words
+from rposst_opt.reports.wording import agreement_words, facts, score_errors, status_words
 from rposst_opt.results import Scale
 from rposst_opt.solution import TIE_TOLERANCE, Status
 
@@ -46,7 +45,7 @@ def report_page(report: Report, *, title: str = "A small test", command: str = "
         facts=facts(problem, solution, report.scale),
         targets=report.target_names,
         colour_words=_colour_words(problem.results),
-        measure_words=f"the {measure_words(problem.measure)}",
+        measure_words=f"the {problem.measure.words}",
         worst=_worst_rows(report, losses),
         worst_words=(
             f"The antagonist puts weight on {int((losses.weights > 0).sum()):,} of {problem.n_scenarios:,}; "
@@ -73,7 +72,7 @@ def _tiles(report: Report) -> list[dict[str, str]]:
         {
             "label": "Score error, in the file's units",
             "value": f"{robust:.4g}",
-            "note": f"{measure_words(problem.measure)}; {mean:.4g} on average, {worst:.4g} at worst",
+            "note": f"{problem.measure.words}; {mean:.4g} on average, {worst:.4g} at worst",
         },
         {
             "label": "Objective",
@@ -117,9 +116,9 @@ def _who_agrees(report: Report) -> tuple[str, str]:
 def _better_by_others(report: Report) -> float | None:
     """The best objective of the other solvers, if it is better than this report's test."""
     best = None if report.agreement is None else report.agreement.best
-    if best is None or best.solution is None:
+    if best is None or best.solution is None or best.capabilities is None:
         return None
-    allowance = report.problem.allowance(TIE_TOLERANCE + BACKENDS[best.backend].capabilities.tolerance)
+    allowance = report.problem.allowance(TIE_TOLERANCE + best.capabilities.tolerance)
     better = best.solution.objective < report.solution.objective - allowance
     return best.solution.objective if better else None
 
