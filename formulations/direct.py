@@ -14,6 +14,7 @@ and a part with η_i = 1 costs λ_i Ψ_s on ℓ_s, with neither v nor u.
 """
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -46,77 +47,112 @@ class SelectionArrays(NamedTuple):
     epigraph: Epigraph
 
 
+class _Layout:
+    """Which places of z belong to which variables."""
+
+    def __init__(self, problem: Problem, epigraph: Epigraph) -> None:
+        self.choosable = np.array(problem.selectable_cases, dtype=np.int64)
+        self.cases = np.array(problem.eligible_cases, dtype=np.int64)
+        self.n_policies, self.n_scenarios = epigraph.results.shape[1], len(epigraph.full_scores)
+        parts = zip(epigraph.shares, epigraph.tail_fractions, strict=True)
+        self.tails = [(share, eta) for share, eta in parts if eta < 1]
+        self.excesses = [(share, eta) for share, eta in self.tails if eta > 0]
+        self.sizes = [
+            len(self.choosable),
+            len(self.cases),
+            self.n_policies,
+            self.n_scenarios,
+            len(self.tails),
+            self.n_scenarios * len(self.excesses),
+        ]
+        places = np.split(np.arange(sum(self.sizes)), np.cumsum(self.sizes)[:-1])
+        self.y, self.w, self.score, self.loss, self.level, self.excess = places
+
+    def block(self, parts: dict[int, sparse.sparray], height: int) -> sparse.sparray:
+        """A row of blocks: the parts by the number of their variables, zeros elsewhere."""
+        return sparse.hstack([parts.get(i, sparse.csr_array((height, size))) for i, size in enumerate(self.sizes)])
+
+
+Rows = tuple[sparse.sparray, FloatArray, FloatArray]  # a block of rows, with what they are at least and at most
+
+
 def selection_arrays(problem: Problem) -> SelectionArrays:
     """State the whole selection."""
     epigraph = make_epigraph(problem)
-    choosable = np.array(problem.selectable_cases, dtype=np.int64)
-    cases = np.array(problem.eligible_cases, dtype=np.int64)
-    p, d = epigraph.results.shape[1], len(epigraph.full_scores)
-    tails = [(share, eta) for share, eta in zip(epigraph.shares, epigraph.tail_fractions, strict=True) if eta < 1]
-    excesses = [(share, eta) for share, eta in tails if eta > 0]
-    sizes = [len(choosable), len(cases), p, d, len(tails), d * len(excesses)]
-    y, w, score, loss, level, excess = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
-
-    def block(parts: dict[int, sparse.sparray], height: int) -> sparse.sparray:
-        """A row of blocks: the parts by the number of their variables, zeros elsewhere."""
-        widths = [parts.get(i, sparse.csr_array((height, size))) for i, size in enumerate(sizes)]
-        return sparse.hstack(widths)
-
-    ones, scenario = sparse.csr_array, sparse.eye_array(d)
-    scenario_of_policy = sparse.csr_array((np.ones(d), (np.arange(d), epigraph.policies)), shape=(d, p))
-    links = sparse.csr_array(
-        (np.ones(len(choosable)), (np.arange(len(choosable)), np.searchsorted(cases, choosable))),
-        shape=(len(choosable), len(cases)),
-    )
+    layout = _Layout(problem, epigraph)
     blocks = [
-        (block({1: ones(np.ones((1, len(cases))))}, 1), np.ones(1), np.ones(1)),
-        (block({0: ones(np.ones((1, len(choosable))))}, 1), np.full(1, problem.size), np.full(1, problem.size)),
-        (
-            block({0: sparse.eye_array(len(choosable)), 1: -links}, len(choosable)),
-            np.zeros(len(choosable)),
-            np.full(len(choosable), np.inf),
-        ),
-        (block({1: -ones(epigraph.results[cases].T), 2: sparse.eye_array(p)}, p), np.zeros(p), np.zeros(p)),
+        *_choice_rows(problem, epigraph, layout),
+        *_loss_rows(epigraph, layout),
+        *_tail_rows(layout),
     ]
-    for c0, c1, _ in epigraph.pieces.coefficients:
-        rows = block({2: -c1 * scenario_of_policy, 3: scenario}, d)
-        blocks.append((rows, c0 - c1 * epigraph.full_scores, np.full(d, np.inf)))
-    for i, (_, eta) in enumerate(tails):
-        parts: dict[int, sparse.sparray] = {
-            3: -scenario,
-            4: ones((np.ones(d), (np.arange(d), np.full(d, i))), shape=(d, len(tails))),
-        }
-        if eta > 0:
-            place = sum(other > 0 for _, other in tails[:i])
-            parts[5] = ones((np.ones(d), (np.arange(d), place * d + np.arange(d))), shape=(d, sizes[5]))
-        blocks.append((block(parts, d), np.zeros(d), np.full(d, np.inf)))
-
-    cost = np.zeros(sum(sizes))
-    cost[level] = [share for share, _ in tails]
-    for i, (share, eta) in enumerate(excesses):
-        cost[excess[i * d : (i + 1) * d]] = share * epigraph.probabilities / eta
-    for share, eta in zip(epigraph.shares, epigraph.tail_fractions, strict=True):
-        if eta == 1:
-            cost[loss] += share * epigraph.probabilities
-    lower, upper = np.full(sum(sizes), -np.inf), np.full(sum(sizes), np.inf)
-    lower[np.concatenate([y, w, score, excess])] = 0.0
-    upper[np.concatenate([y, w, score])] = 1.0
-    lower[np.concatenate([loss, level])], upper[np.concatenate([loss, level])] = epigraph.loss_range()
-    integer = np.zeros(sum(sizes), dtype=np.int64)
-    integer[y] = 1
+    width = sum(layout.sizes)
+    lower, upper = np.full(width, -np.inf), np.full(width, np.inf)
+    lower[np.concatenate([layout.y, layout.w, layout.score, layout.excess])] = 0.0
+    upper[np.concatenate([layout.y, layout.w, layout.score])] = 1.0
+    bounded = np.concatenate([layout.loss, layout.level])
+    lower[bounded], upper[bounded] = epigraph.loss_range()
+    integer = np.zeros(width, dtype=np.int64)
+    integer[layout.y] = 1
     return SelectionArrays(
-        cost=cost,
+        cost=_cost(epigraph, layout),
         rows=sparse.csr_array(sparse.vstack([rows for rows, _, _ in blocks])),
         low=np.concatenate([low for _, low, _ in blocks]),
         high=np.concatenate([high for _, _, high in blocks]),
         lower=lower,
         upper=upper,
         integer=integer,
-        cases=cases,
-        choosable=choosable,
-        losses=loss,
+        cases=layout.cases,
+        choosable=layout.choosable,
+        losses=layout.loss,
         epigraph=epigraph,
     )
+
+
+def _choice_rows(problem: Problem, epigraph: Epigraph, layout: _Layout) -> Iterator[Rows]:
+    """Weights on the simplex, as many cases as asked for, weights only where chosen, and the policies' scores."""
+    n, p, ones = len(layout.choosable), layout.n_policies, sparse.csr_array
+    yield layout.block({1: ones(np.ones((1, len(layout.cases))))}, 1), np.ones(1), np.ones(1)
+    size = np.full(1, problem.size)
+    yield layout.block({0: ones(np.ones((1, n)))}, 1), size, size
+    places = np.searchsorted(layout.cases, layout.choosable)
+    links = ones((np.ones(n), (np.arange(n), places)), shape=(n, len(layout.cases)))
+    yield layout.block({0: sparse.eye_array(n), 1: -links}, n), np.zeros(n), np.full(n, np.inf)
+    scores = layout.block({1: -ones(epigraph.results[layout.cases].T), 2: sparse.eye_array(p)}, p)
+    yield scores, np.zeros(p), np.zeros(p)
+
+
+def _loss_rows(epigraph: Epigraph, layout: _Layout) -> Iterator[Rows]:
+    """Losses above every affine piece."""
+    d = layout.n_scenarios
+    of_policy = sparse.csr_array((np.ones(d), (np.arange(d), epigraph.policies)), shape=(d, layout.n_policies))
+    for c0, c1, _ in epigraph.pieces.coefficients:
+        rows = layout.block({2: -c1 * of_policy, 3: sparse.eye_array(d)}, d)
+        yield rows, c0 - c1 * epigraph.full_scores, np.full(d, np.inf)
+
+
+def _tail_rows(layout: _Layout) -> Iterator[Rows]:
+    """What a part of the measure must not let the losses exceed."""
+    d, ones, place = layout.n_scenarios, sparse.csr_array, 0
+    for i, (_, eta) in enumerate(layout.tails):
+        parts: dict[int, sparse.sparray] = {
+            3: -sparse.eye_array(d),
+            4: ones((np.ones(d), (np.arange(d), np.full(d, i))), shape=(d, len(layout.tails))),
+        }
+        if eta > 0:
+            parts[5] = ones((np.ones(d), (np.arange(d), place * d + np.arange(d))), shape=(d, layout.sizes[5]))
+            place += 1
+        yield layout.block(parts, d), np.zeros(d), np.full(d, np.inf)
+
+
+def _cost(epigraph: Epigraph, layout: _Layout) -> FloatArray:
+    d, cost = layout.n_scenarios, np.zeros(sum(layout.sizes))
+    cost[layout.level] = [share for share, _ in layout.tails]
+    for i, (share, eta) in enumerate(layout.excesses):
+        cost[layout.excess[i * d : (i + 1) * d]] = share * epigraph.probabilities / eta
+    for share, eta in zip(epigraph.shares, epigraph.tail_fractions, strict=True):
+        if eta == 1:
+            cost[layout.loss] += share * epigraph.probabilities
+    return cost
 
 
 def _run_milp(arrays: SelectionArrays, time_limit_seconds: float | None, *, presolve: bool) -> Any:
