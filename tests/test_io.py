@@ -14,16 +14,9 @@ import pytest
 from contract import KEYS_OF_THE_CONTRACT
 
 import rposst_opt as ro
-from rposst_opt.files.tables import (
-    as_json,
-    check_can_write,
-    read_probabilities,
-    read_results,
-    read_targets,
-    read_test,
-    solution_record,
-    write_atomically,
-)
+from rposst_opt.files.records import as_json, read_test, solution_record
+from rposst_opt.files.tables import read_probabilities, read_results, read_targets
+from rposst_opt.files.writing import check_can_write, write_atomically
 from rposst_opt.losses import loss_from_label
 
 AWKWARD_NAMES = (

@@ -257,8 +257,9 @@ def solve(
     as_json: AsJson = False,
 ) -> None:
     """Choose test cases and weights from a results file."""
-    from rposst_opt.files.tables import as_json as to_json
-    from rposst_opt.files.tables import certificate_record, check_can_write, solution_record, write_atomically
+    from rposst_opt.files.records import as_json as to_json
+    from rposst_opt.files.records import certificate_record, solution_record
+    from rposst_opt.files.writing import check_can_write, write_atomically
     from rposst_opt.solution import Status
 
     for path in (out, certificate):
@@ -309,8 +310,8 @@ def verify(
 ) -> None:
     """Check a proof of a lower bound, without any solver; exit 1 if it does not hold."""
     from rposst_opt.certificate import verify_certificate
-    from rposst_opt.files.tables import as_json as to_json
-    from rposst_opt.files.tables import read_certificate
+    from rposst_opt.files.records import as_json as to_json
+    from rposst_opt.files.records import read_certificate
 
     problem = _read_problem(options).problem
     proof = read_certificate(certificate, problem)
@@ -356,8 +357,9 @@ def agree(
 ) -> None:
     """Run every backend on the same problem and say who agrees; exit 1 if somebody does not."""
     from rposst_opt.backends.agreement import agree as run_all
-    from rposst_opt.files.tables import agreement_rows, as_csv, check_can_write, write_atomically
-    from rposst_opt.files.tables import as_json as to_json
+    from rposst_opt.files.records import agreement_rows, as_csv
+    from rposst_opt.files.records import as_json as to_json
+    from rposst_opt.files.writing import check_can_write, write_atomically
 
     if csv is not None:
         check_can_write(csv)
@@ -401,7 +403,7 @@ def report(
     title: Annotated[str | None, typer.Option(help="The page's heading; the file's name unless given.")] = None,
 ) -> None:
     """Write a page for a browser: the test, its errors, its proof, who agrees, and the k-of-N explorer."""
-    from rposst_opt.files.tables import check_can_write, write_atomically
+    from rposst_opt.files.writing import check_can_write, write_atomically
     from rposst_opt.reports.pages.report import gather
     from rposst_opt.reports.pages.report_page import report_page
     from rposst_opt.reports.wording import agreement_words
@@ -445,7 +447,7 @@ def explore(
     time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="For the test whose losses are shown.")] = 60.0,
 ) -> None:
     """Write a page for a browser with sliders for k, N and eta, and a game; on a small race if no results are given."""
-    from rposst_opt.files.tables import check_can_write, write_atomically
+    from rposst_opt.files.writing import check_can_write, write_atomically
     from rposst_opt.reports.pages.explorer import explorer_page
 
     check_can_write(out)
@@ -489,7 +491,7 @@ def export(
 ) -> None:
     """Write the mixed-integer program to a file that any solver reads."""
     from rposst_opt.backends import entry_of
-    from rposst_opt.files.tables import check_can_write, write_with
+    from rposst_opt.files.writing import check_can_write, write_with
 
     check_can_write(out)
     _spare_inputs(out, options)
@@ -520,8 +522,9 @@ def score(
     """Apply a test to new policies: their scores and their ranking, highest first."""
     from rich.table import Table
 
-    from rposst_opt.files.tables import as_json as to_json
-    from rposst_opt.files.tables import read_results, read_test
+    from rposst_opt.files.records import as_json as to_json
+    from rposst_opt.files.records import read_test
+    from rposst_opt.files.tables import read_results
     from rposst_opt.reports.policy_ranking import ranks
 
     efficient_test = read_test(test)
@@ -550,7 +553,7 @@ def backends(options: ProblemOptions | None, time_limit: TimeLimit = None, as_js
     """List the solvers: what is installed, what each handles and proves; with a problem, who can solve it, how soon."""
     from rposst_opt.backends import BACKENDS, choose_backend, how_to_install
     from rposst_opt.backends.forecast import in_words
-    from rposst_opt.files.tables import as_json as to_json
+    from rposst_opt.files.records import as_json as to_json
 
     problem = None if options is None else _read_problem(options).problem
     rows: list[dict[str, Any]] = []
@@ -613,7 +616,7 @@ def calibrate(
     """Fit the times that `auto` predicts to this machine, by running the backends on small problems."""
     from rposst_opt.backends.calibration import calibrate as measure
     from rposst_opt.backends.forecast import as_table, users_table
-    from rposst_opt.files.tables import check_can_write, write_atomically
+    from rposst_opt.files.writing import check_can_write, write_atomically
 
     path = users_table() if out is None else out
     if out is None:

@@ -121,7 +121,7 @@ def axelrod(
 
 
 def _write(out: Path, table: "pd.DataFrame", spared: Path | None = None) -> None:
-    from rposst_opt.files.tables import check_can_write, write_table
+    from rposst_opt.files.writing import check_can_write, write_table
 
     check_can_write(out)
     if spared is not None and out.exists() and out.samefile(spared):
