@@ -25,7 +25,7 @@ from rposst_opt.backends import BACKENDS, entry_of, missing_packages
 from rposst_opt.backends.calibration import GAP, fit_models, provers, record_of
 from rposst_opt.backends.forecast import TABLE, as_table
 from rposst_opt.backends.synthetic import SyntheticProblem, draw_synthetic
-from rposst_opt.files.tables import write_atomically
+from rposst_opt.files.writing import write_atomically
 from rposst_opt.solvers.running import available_cores
 
 HERE = Path(__file__).parent

@@ -14,7 +14,7 @@ from strategies import problems
 import rposst_opt as ro
 from rposst_opt import certificate as checker
 from rposst_opt.experiments.domains import racing_arrows
-from rposst_opt.files.tables import as_json, certificate_record, read_certificate
+from rposst_opt.files.records import as_json, certificate_record, read_certificate
 from rposst_opt.solvers import exact
 
 

@@ -14,7 +14,7 @@ from rposst_opt.errors import BackendUnavailable
 from rposst_opt.experiments import reproductions
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.experiments.reproductions import DOMAINS, REPRODUCTIONS, Domain, Reproduction
-from rposst_opt.files.tables import match_logs, read_results
+from rposst_opt.files.tables import read_results
 
 LOG = """\
 # name/game/hands/seed match holdem.limit.2p.reverse_blinds.game 2 1
@@ -82,14 +82,6 @@ class TestDomains:
         scores = read_results(Path("scores.csv"))
         assert scores.loc["Bob", "Alice"] == -250.0
         assert scores.loc["Alice", "Bob"] == 250.0
-
-    def test_logs_are_read_in_order_of_their_names(self, tmp_path: Path) -> None:
-        for name in ("b.log", "a.log", "c/0.log"):
-            (tmp_path / name).parent.mkdir(exist_ok=True)
-            (tmp_path / name).write_text(f"{name}\r\nsecond\n")
-        read = list(match_logs(tmp_path))
-        assert [name for name, _ in read] == ["a.log", "b.log", "c/0.log"]
-        assert read[0][1] == ["a.log", "second"]
 
     @pytest.mark.parametrize(
         ("make", "complaint"),

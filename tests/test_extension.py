@@ -14,7 +14,8 @@ from commands import strict_json
 
 import rposst_opt as ro
 from rposst_opt.backends.table import offered_by_others
-from rposst_opt.files.tables import as_json, read_test, solution_record, write_atomically
+from rposst_opt.files.records import as_json, read_test, solution_record
+from rposst_opt.files.writing import write_atomically
 from rposst_opt.reports.pages.report import gather
 from rposst_opt.reports.pages.report_page import report_page
 
@@ -208,9 +209,10 @@ def test_a_package_that_does_not_load_is_told_and_troubles_nobody_else(install: 
     environment = install(broken="stranger:broken", nowhere="strange_land:Backend", number="stranger:of_another_kind")
     listed = strict_json(rposst(environment, tmp_path, "backends", "results.csv", "--size", "2", "--json"))
     rows = {row["name"]: row for row in listed["backends"]}
-    assert "no licence for this" in rows["broken"]["install"] and not rows["broken"]["installed"]
-    assert "strange_land" in rows["nowhere"]["install"]
-    assert "stranger" in rows["number"]["install"]
+    assert "no licence for this" in rows["broken"]["unusable"] and not rows["broken"]["installed"]
+    assert "strange_land" in rows["nowhere"]["unusable"]
+    assert "stranger" in rows["number"]["unusable"]
+    assert "cannot be used: what stranger offers" in rposst(environment, tmp_path, "backends")
     told = rposst(environment, tmp_path, "solve", "results.csv", "--size", "2", "--backend", "broken", code=2)
     assert "no licence for this" in told and "Traceback" not in told
     assert "optimal (proved)" in rposst(environment, tmp_path, "solve", "results.csv", "--size", "2")

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import rposst_opt as ro
-from rposst_opt.cli import _handles_words
+from rposst_opt.cli.showing import _handles_words
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()

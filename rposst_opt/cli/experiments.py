@@ -1,18 +1,21 @@
 """The command line's part for experiments: ``rposst domain`` and ``rposst reproduce``."""
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from rposst_opt.cli.terminal import console, plain
+from rposst_opt.cli.options import check_output, listed, numbers
+from rposst_opt.cli.terminal import console, notice, plain, progress_of_experiments
 from rposst_opt.errors import BackendUnavailable, ProblemError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from rposst_opt.experiments.reproductions import Request
+
+Part = TypeVar("Part")
 
 domain = typer.Typer(
     help="Write a domain's result matrix to a file.",
@@ -55,7 +58,7 @@ def poker_crosstable(
     from rposst_opt.files.tables import read_crosstable
 
     checked = crosstable(read_crosstable(table))
-    _write(out, checked.results, spared=table)
+    _write(out, checked.results, table)
     _tell_unplayed(checked.unplayed)
 
 
@@ -120,108 +123,121 @@ def axelrod(
     _write(out, axelrod_tournament(turns=turns, seed=seed))
 
 
-def _write(out: Path, table: "pd.DataFrame", spared: Path | None = None) -> None:
-    from rposst_opt.files.tables import check_can_write, write_table
+def _write(out: Path, table: "pd.DataFrame", *inputs: Path) -> None:
+    from rposst_opt.files.writing import write_table
 
-    check_can_write(out)
-    if spared is not None and out.exists() and out.samefile(spared):
-        raise ProblemError(f"{out}: this file is read as input, and is not written over: name another.")
+    check_output(out, inputs)
     write_table(out, table)
     values = table.to_numpy(dtype=float)
     rows, columns = values.shape
-    console(stderr=True).print(
-        plain(f"{out}: {rows} test cases, {columns} policies, results from {values.min():.6g} to {values.max():.6g}."),
-        soft_wrap=True,
-    )
+    notice(f"{out}: {rows} test cases, {columns} policies, results from {values.min():.6g} to {values.max():.6g}.")
 
 
 def _tell_unplayed(unplayed: tuple[tuple[str, str], ...]) -> None:
     if unplayed:
         pairs = "; ".join(f"{first} and {second}" for first, second in unplayed)
-        console(stderr=True).print(plain(f"Did not play each other, and stand as 0: {pairs}."), soft_wrap=True)
+        notice(f"Did not play each other, and stand as 0: {pairs}.")
+
+
+Name = Annotated[str | None, typer.Argument(metavar="NAME", help="What to reproduce, or `all`; see --list.")]
+ListNames = Annotated[bool, typer.Option("--list", help="List what can be reproduced, and what each needs.")]
+Folder = Annotated[Path, typer.Option(metavar="DIR", help="Where tables and figures go.")]
+Tables = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="TABLE.csv", help="A poker table of duplicate scores; repeat for more.", show_default=False),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="5 replicas, tests of two cases.")]
+Replicas = Annotated[
+    int | None, typer.Option(min=1, help="Random holdout sets of each kind; 100 unless given.", show_default=False)
+]
+Sizes = Annotated[str | None, typer.Option(metavar="1,2,3", help="How many cases tests have.", show_default=False)]
+Holdouts = Annotated[
+    str | None, typer.Option(metavar="0.2,0.4,0.6", help="Shares of policies held out.", show_default=False)
+]
+Methods = Annotated[
+    str | None, typer.Option(metavar="A,B", help="Only these methods, by their backends' names.", show_default=False)
+]
+EveryError = Annotated[
+    bool, typer.Option("--every-error", help="Also write the error on every pair, to errors.csv.gz.")
+]
+Jobs = Annotated[
+    int | None, typer.Option(min=1, help="Processes on this machine; one per core unless given.", show_default=False)
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Run on a Dask cluster: its scheduler's address.", show_default=False),
+]
 
 
 def reproduce(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="What to reproduce, or `all`; see --list.")] = None,
-    list_names: Annotated[
-        bool, typer.Option("--list", help="List what can be reproduced, and what each needs.")
-    ] = False,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where tables and figures go.")] = Path("reproduced"),
-    table: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="TABLE.csv", help="A poker table of duplicate scores; repeat for more.", show_default=False
-        ),
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="5 replicas, tests of two cases.")] = False,
-    replicas: Annotated[
-        int | None, typer.Option(min=1, help="Random holdout sets of each kind; 100 unless given.", show_default=False)
-    ] = None,
-    sizes: Annotated[
-        str | None, typer.Option(metavar="1,2,3", help="How many cases tests have.", show_default=False)
-    ] = None,
-    holdouts: Annotated[
-        str | None, typer.Option(metavar="0.2,0.4,0.6", help="Shares of policies held out.", show_default=False)
-    ] = None,
-    methods: Annotated[
-        str | None,
-        typer.Option(metavar="A,B", help="Only these methods, by their backends' names.", show_default=False),
-    ] = None,
-    every_error: Annotated[
-        bool, typer.Option("--every-error", help="Also write the error on every pair, to errors.csv.gz.")
-    ] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, help="Processes on this machine; one per core unless given.", show_default=False),
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Run on a Dask cluster: its scheduler's address.", show_default=False),
-    ] = None,
+    name: Name = None,
+    list_names: ListNames = False,
+    out: Folder = Path("reproduced"),
+    table: Tables = None,
+    quick: Quick = False,
+    replicas: Replicas = None,
+    sizes: Sizes = None,
+    holdouts: Holdouts = None,
+    methods: Methods = None,
+    every_error: EveryError = False,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
 ) -> None:
     """Run the paper's experiments, write their tables, draw their figures; run again, it goes on where it stopped."""
     from rposst_opt.experiments import reproductions
-    from rposst_opt.experiments.methods import METHODS
     from rposst_opt.experiments.runner import check_cluster
 
     if list_names or name is None:
         _show_list(complain=not list_names)
         return
-    wanted = _installed_methods() if methods is None else tuple(part.strip() for part in methods.split(","))
-    unknown = [method for method in wanted if method not in METHODS]
-    _refuse_repeated("--methods", wanted)
-    if unknown:
-        raise ProblemError(f"unknown method {unknown[0]!r}. Known: {', '.join(METHODS)}.")
+    wanted = _installed_methods() if methods is None else _known_methods(methods)
     if scheduler is not None:
         check_cluster()
-    written: list[Path] = []
-    left_out: list[str] = []
-    with _progress() as tell:
+    with progress_of_experiments() as tell:
         request = reproductions.Request(
             folder=out,
             poker=_read_poker(table or []),
             replicas=replicas,
-            sizes=None if sizes is None else _parts("--sizes", sizes, int),
-            holdouts=None if holdouts is None else _parts("--holdouts", holdouts, float),
+            sizes=None if sizes is None else _all_different("--sizes", numbers("--sizes", sizes, int)),
+            holdouts=None if holdouts is None else _all_different("--holdouts", numbers("--holdouts", holdouts, float)),
             methods=wanted,
             every_error=every_error,
             jobs=jobs or os.cpu_count() or 1,
             scheduler=scheduler,
             tell=tell,
         )
-        if quick:
-            request = reproductions.quick(request)
-        for each in reproductions.names_for_all(request) if name == reproductions.ALL else [name]:
-            try:
-                written += reproductions.reproduce(each, request)
-            except BackendUnavailable as error:
-                if name != reproductions.ALL:
-                    raise
-                left_out.append(f"{each} was left out: {error}")
+        written, left_out = _carry_out(name, reproductions.quick(request) if quick else request)
     for path in written:
         print(path)
     for message in left_out:
-        console(stderr=True).print(plain(message), soft_wrap=True)
+        notice(message)
+
+
+def _carry_out(name: str, request: "Request") -> tuple[list[Path], list[str]]:
+    """The files that were written, and of `all` what was left out because it needs what is not installed."""
+    from rposst_opt.experiments import reproductions
+
+    if name != reproductions.ALL:
+        return reproductions.reproduce(name, request), []
+    written: list[Path] = []
+    left_out: list[str] = []
+    for each in reproductions.names_for_all(request):
+        try:
+            written += reproductions.reproduce(each, request)
+        except BackendUnavailable as error:
+            left_out.append(f"{each} was left out: {error}")
+    return written, left_out
+
+
+def _known_methods(text: str) -> tuple[str, ...]:
+    """The methods that an option names."""
+    from rposst_opt.experiments.methods import METHODS
+
+    wanted = _all_different("--methods", listed(text))
+    unknown = [method for method in wanted if method not in METHODS]
+    if unknown:
+        raise ProblemError(f"unknown method {unknown[0]!r}. Known: {', '.join(METHODS)}.")
+    return wanted
 
 
 def _installed_methods() -> tuple[str, ...]:
@@ -232,7 +248,7 @@ def _installed_methods() -> tuple[str, ...]:
     missing = {method: how_to_install(entry_of(method).capabilities) for method in METHODS}
     for method, install in missing.items():
         if install is not None:
-            console(stderr=True).print(plain(f"{method} was left out: {install}"), soft_wrap=True)
+            notice(f"{method} was left out: {install}")
     return tuple(method for method in METHODS if missing[method] is None)
 
 
@@ -248,20 +264,12 @@ def _show_list(*, complain: bool) -> None:
         out.print(plain(f"    needs {asked.needs}"), soft_wrap=True)
 
 
-def _parts(option: str, text: str, kind: Callable[[str], int] | Callable[[str], float]) -> tuple:  # type: ignore[type-arg]
-    try:
-        parts = tuple(kind(part) for part in text.split(","))
-    except ValueError:
-        raise ProblemError(f"{option} must be numbers with commas between them, got {text!r}.") from None
-    _refuse_repeated(option, parts)
-    return parts
-
-
-def _refuse_repeated(option: str, parts: tuple[object, ...]) -> None:
-    """What is there twice would be counted twice, and make intervals too narrow."""
+def _all_different(option: str, parts: list[Part]) -> tuple[Part, ...]:
+    """The same parts; what is there twice would be counted twice, and make intervals too narrow."""
     repeated = [part for part in parts if parts.count(part) > 1]
     if repeated:
         raise ProblemError(f"{option} has {repeated[0]} more than once.")
+    return tuple(parts)
 
 
 def _read_poker(paths: list[Path]) -> "dict[str, pd.DataFrame]":
@@ -277,41 +285,3 @@ def _read_poker(paths: list[Path]) -> "dict[str, pd.DataFrame]":
         _tell_unplayed(checked.unplayed)
         tables[path.stem] = checked.results
     return tables
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar with the time that is left, on standard error; nothing where that is not a terminal."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    screen = console(stderr=True)
-    if not screen.is_terminal:
-        yield lambda what, done, total: None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=screen, transient=True) as bar:
-        task = bar.add_task("", total=None)
-        shown = ""
-
-        def tell(what: str, done: int, total: int) -> None:
-            nonlocal task, shown
-            if what != shown or not bar.tasks:  # a new bar, so that the time that is left is not guessed from the old
-                bar.remove_task(task)
-                task, shown = bar.add_task(what, total=total, completed=done), what
-            bar.update(task, completed=done, total=total)
-
-        yield tell

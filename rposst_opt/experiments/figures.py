@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from rposst_opt.experiments.methods import METHODS, REFERENCE
-from rposst_opt.files.tables import write_with
+from rposst_opt.files.writing import write_with
 from rposst_opt.reports.plots import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY_BLUE, STYLE, VERMILION
 
 LOOKS: dict[str, dict[str, Any]] = {

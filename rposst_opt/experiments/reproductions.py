@@ -26,7 +26,7 @@ from rposst_opt.experiments.methods import METHODS, REFERENCE
 from rposst_opt.experiments.protocol import HOLDOUTS, REPLICAS, SIZES, tuning_problem
 from rposst_opt.experiments.runner import Tell, run_tasks
 from rposst_opt.experiments.studies import SEED, Cell, Study
-from rposst_opt.files.tables import write_atomically, write_table, write_with
+from rposst_opt.files.writing import write_atomically, write_table, write_with
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from pathlib import Path
 from rposst_opt.errors import BackendUnavailable, ProblemError
 from rposst_opt.experiments.protocol import Choice
 from rposst_opt.experiments.studies import Task
-from rposst_opt.files.tables import write_atomically
+from rposst_opt.files.writing import write_atomically
 
 Tell = Callable[[str, int, int], None]  # what is being done, how much of it is done, and of how much
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.efficient_test import EfficientTest
-from rposst_opt.files.tables import agreement_rows
+from rposst_opt.files.records import agreement_rows
 from rposst_opt.problem import Problem
 from rposst_opt.reports.pages.explorer import explorer_data
 from rposst_opt.reports.pages.page import EXPLORER_SCRIPTS, render

@@ -1,0 +1,116 @@
+"""Holding the solvers against each other: ``rposst agree | backends | calibrate``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rposst_opt.cli.options import AsJson, ProblemOptions, TimeLimit, check_output, listed, read_problem, takes_problem
+from rposst_opt.cli.showing import show_agreement, show_backends
+from rposst_opt.cli.terminal import console, notice, spinner
+
+if TYPE_CHECKING:
+    from rposst_opt.contract import Capabilities
+
+
+@takes_problem()
+def agree(
+    options: ProblemOptions,
+    backends: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Only these backends; all of them if not given.")
+    ] = None,
+    time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="For each backend.")] = 60.0,
+    by_tuple: Annotated[
+        bool, typer.Option("--by-tuple", help="Compare the optimum of every set of cases too.")
+    ] = False,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="Write the table to this file as well.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run every backend on the same problem and say who agrees; exit 1 if somebody does not."""
+    from rposst_opt.backends.agreement import agree as run_all
+    from rposst_opt.files.records import agreement_rows, as_csv
+    from rposst_opt.files.records import as_json as to_json
+    from rposst_opt.files.writing import write_atomically
+
+    if csv is not None:
+        check_output(csv, options.files)
+    problem = read_problem(options).problem
+    names = None if backends is None else listed(backends)
+    with spinner() as say:
+        report = run_all(problem, names, time_limit_seconds=time_limit, by_tuple=by_tuple, progress=say)
+    rows = agreement_rows(report)
+    if csv is not None:
+        write_atomically(csv, as_csv(rows))
+    if as_json:
+        print(to_json({"format": "rposst-agreement/1", "agreed": report.agreed, "backends": rows}))
+    else:
+        show_agreement(console(), report)
+    if not report.agreed:
+        raise typer.Exit(1)
+
+
+@takes_problem(optional=True)
+def backends(options: ProblemOptions | None, time_limit: TimeLimit = None, as_json: AsJson = False) -> None:
+    """List the solvers: what is installed, what each handles and proves; with a problem, who can solve it, how soon."""
+    from rposst_opt.backends import BACKENDS, choose_backend
+    from rposst_opt.files.records import as_json as to_json
+
+    problem = None if options is None else read_problem(options).problem
+    choice = None if problem is None else choose_backend(problem, time_limit_seconds=time_limit)
+    rows = [_backend_record(name, entry.capabilities) for name, entry in BACKENDS.items()]
+    if problem is not None and choice is not None:
+        for row, entry in zip(rows, BACKENDS.values(), strict=True):
+            reason = entry.capabilities.why_not(problem)
+            seconds = choice.predicted_seconds.get(row["name"])
+            row |= {"solves_this": reason is None, "why_not": reason, "predicted_seconds": seconds}
+    if as_json:
+        auto = {"auto": None, "reason": None} if choice is None else {"auto": choice.backend, "reason": choice.reason}
+        print(to_json({"format": "rposst-backends/1", **auto, "backends": rows}))
+    else:
+        show_backends(console(), rows, choice)
+
+
+def _backend_record(name: str, capabilities: "Capabilities") -> dict[str, Any]:
+    """What a backend is, whatever the problem."""
+    from rposst_opt.backends import how_to_install, why_unusable
+
+    return {
+        "name": name,
+        "installed": why_unusable(capabilities) is None,
+        "install": how_to_install(capabilities),
+        "unusable": capabilities.unusable,
+        "method": capabilities.method,
+        "handles": sorted(need.value for need in capabilities.handles),
+        "finds_optimum": capabilities.finds_optimum,
+        "proves": capabilities.proves,
+        "tolerance": capabilities.tolerance,
+    }
+
+
+def calibrate(
+    seconds: Annotated[float, typer.Option(min=1.0, help="How long to measure, about.")] = 120.0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.csv",
+            help="Where to write the table; your configuration folder unless given.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Fit the times that `auto` predicts to this machine, by running the backends on small problems."""
+    from rposst_opt.backends.calibration import calibrate as measure
+    from rposst_opt.backends.forecast import as_table, users_table
+    from rposst_opt.files.writing import write_atomically
+
+    path = users_table() if out is None else out
+    if out is None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    check_output(path)
+    with spinner() as say:
+        models = measure(seconds, tell=lambda what, share: say(f"{what} ({share:.0%} of the time)"))
+    table = as_table(models)
+    write_atomically(path, table)
+    print(table, end="")
+    in_use = "this table now" if path == users_table() else f"{users_table()}, if it is there"
+    notice(f"{path}: {len(models)} backends; auto predicts by {in_use}.")

@@ -1,0 +1,243 @@
+"""Which problem do the options state? The options that commands share, and the problem that is read from the files."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, dataclass, fields
+from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_args, get_type_hints
+
+import typer
+
+from rposst_opt.errors import ProblemError
+
+if TYPE_CHECKING:
+    from rposst_opt.measures import Measure
+    from rposst_opt.problem import Problem
+    from rposst_opt.results import Scale
+
+
+Number = TypeVar("Number", int, float)
+
+
+class NamedMeasure(StrEnum):
+    """The measures that need no number."""
+
+    MEAN = "mean"
+    WORST = "worst"
+
+
+Results = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RESULTS.csv",
+        help="Results: a header of policies, a first column of test cases, numbers elsewhere; "
+        "separated by comma, tab or semicolon.",
+        show_default=False,
+    ),
+]
+Size = Annotated[
+    int, typer.Option(help="How many test cases to choose, besides the required ones.", show_default=False)
+]
+TailFraction = Annotated[
+    float | None,
+    typer.Option(help="Robust to this worst fraction of scenarios (CVaR); 0.01 unless another measure is named."),
+]
+KWorst = Annotated[int | None, typer.Option("--k", help="With --n: the mean of the k worst of n scenarios, exactly.")]
+NDrawn = Annotated[int | None, typer.Option("--n", help="How many scenarios k-of-N draws.")]
+MeasureName = Annotated[NamedMeasure | None, typer.Option("--measure", help="A measure without numbers.")]
+LossName = Annotated[
+    str,
+    typer.Option(
+        "--loss",
+        metavar="NAME[:NUMBER]",
+        help="absolute, squared, huber:THRESHOLD, pinball:QUANTILE or epsilon-insensitive:TOLERANCE.",
+    ),
+]
+Betas = Annotated[
+    str | None,
+    typer.Option(
+        metavar="0,1,2,4",
+        help="Targets that stress cases with low results the more, the larger beta; 0 is the uniform one.",
+    ),
+]
+Targets = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.csv", help="Target weights of all test cases; a row or a column per target."),
+]
+Probabilities = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.csv", help="Probability of each policy (row) and target (column); all alike if not given."
+    ),
+]
+Require = Annotated[
+    list[str] | None, typer.Option(metavar="CASE", help="A test case that the test must have; repeat for more.")
+]
+Forbid = Annotated[
+    list[str] | None, typer.Option(metavar="CASE", help="A test case that the test must not have; repeat for more.")
+]
+Rescale = Annotated[bool, typer.Option(help="Map all results to [0, 1] first, as the paper does.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+TimeLimit = Annotated[float | None, typer.Option(metavar="SECONDS", help="Stop then, with the best test so far.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemOptions:
+    """What states a problem on the command line; the fields are the options that several commands share."""
+
+    results: Results
+    size: Size
+    tail_fraction: TailFraction = None
+    k: KWorst = None
+    n: NDrawn = None
+    measure: MeasureName = None
+    loss: LossName = "absolute"
+    betas: Betas = None
+    targets: Targets = None
+    probabilities: Probabilities = None
+    require: Require = None
+    forbid: Forbid = None
+    rescale: Rescale = True
+
+    @property
+    def files(self) -> list[Path]:
+        """What is read to state the problem."""
+        return [path for path in (self.results, self.targets, self.probabilities) if path is not None]
+
+
+def takes_problem(*, optional: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command, whose first parameter is `options`, the fields of `ProblemOptions` as its own options.
+
+    With `optional`, the results and the size may be left out, and `options` is then None.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        shared = _shared_parameters(optional=optional)
+        own = list(signature(command, eval_str=True).parameters.values())[1:]
+
+        @wraps(command)
+        def wrapper(**given: Any) -> None:
+            stated = {option.name: given.pop(option.name) for option in shared}
+            if stated["results"] is None or stated["size"] is None:
+                _refuse_half_a_problem(stated, shared)
+                command(None, **given)
+            else:
+                command(ProblemOptions(**stated), **given)
+
+        parameters = [*shared, *(parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own)]
+        wrapper.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # read by Typer
+        wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return wrapper
+
+    return decorate
+
+
+def _shared_parameters(*, optional: bool) -> list[Parameter]:
+    """The fields of `ProblemOptions` as parameters of a command; if `optional`, none of them must be given."""
+    hints = get_type_hints(ProblemOptions, include_extras=True)
+    shared = []
+    for option in fields(ProblemOptions):
+        default, annotation = option.default, hints[option.name]
+        if default is MISSING and optional:
+            kind, *extras = get_args(annotation)
+            default, annotation = None, Annotated[kind | None, *extras]
+        elif default is MISSING:
+            default = Parameter.empty
+        shared.append(Parameter(option.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+    return shared
+
+
+def _refuse_half_a_problem(stated: dict[str, Any], shared: list[Parameter]) -> None:
+    """Without results and size, no option may say more about a problem."""
+    if (stated["results"] is None) != (stated["size"] is None):
+        raise ProblemError("RESULTS.csv and --size go together: give both, or neither.")
+    idle = [option.name for option in shared if stated[option.name] != option.default]
+    if idle:
+        raise ProblemError(f"--{idle[0].replace('_', '-')} states a problem: give RESULTS.csv and --size too.")
+
+
+class Stated(NamedTuple):
+    """The problem that files and options state, the units of the results file, and how its targets are called."""
+
+    problem: "Problem"
+    scale: "Scale"
+    target_names: list[str]
+
+
+def read_problem(options: ProblemOptions) -> Stated:
+    """The problem that the options state, from the files that they name."""
+    from rposst_opt.files.tables import read_probabilities, read_results, read_targets
+    from rposst_opt.losses import loss_from_label
+    from rposst_opt.problem import Problem
+    from rposst_opt.results import Scale, rescale, softmax_targets
+
+    if options.betas is not None and options.targets is not None:
+        raise ProblemError("--betas and --targets exclude each other: give one of them.")
+    measure, loss = _measure(options), loss_from_label(options.loss)
+    sharpness = None if options.betas is None else numbers("--betas", options.betas, float)
+    table = read_results(options.results)
+    values, scale = rescale(table) if options.rescale else (table.to_numpy(), Scale(0.0, 1.0))
+    target_names, targets = ["uniform"], None
+    if sharpness is not None:
+        target_names, targets = [f"{beta:g}" for beta in sharpness], softmax_targets(values, sharpness)
+    elif options.targets is not None:
+        frame = read_targets(options.targets, list(table.index))
+        target_names, targets = list(frame.index), frame.to_numpy()
+    probabilities = None
+    if options.probabilities is not None:
+        probabilities = read_probabilities(options.probabilities, list(table.columns), target_names)
+    problem = Problem(
+        results=values,
+        size=options.size,
+        measure=measure,
+        loss=loss,
+        targets=targets,
+        probabilities=probabilities,
+        required_cases=options.require or (),
+        forbidden_cases=options.forbid or (),
+        case_names=list(table.index),
+        policy_names=list(table.columns),
+    )
+    if sharpness is not None:
+        target_names = [f"beta {name}" for name in target_names]
+    return Stated(problem, scale, target_names)
+
+
+def _measure(options: ProblemOptions) -> "Measure":
+    """The one measure that the options name."""
+    from rposst_opt.measures import MEASURES, CVaR, KOfN
+
+    if (options.k is None) != (options.n is None):
+        raise ProblemError("--k and --n go together: give both, or neither.")
+    if sum(option is not None for option in (options.tail_fraction, options.k, options.measure)) > 1:
+        raise ProblemError("--tail-fraction, --k with --n, and --measure exclude each other: give one of them.")
+    if options.k is not None and options.n is not None:
+        return KOfN(options.k, options.n)
+    if options.measure is not None:
+        return MEASURES[options.measure]()
+    return CVaR(0.01 if options.tail_fraction is None else options.tail_fraction)
+
+
+def check_output(out: Path, inputs: Iterable[Path] = ()) -> None:
+    """Refuse, before anything is run, a file that cannot be written or that is read as input."""
+    from rposst_opt.files.writing import check_can_write
+
+    check_can_write(out)
+    for path in inputs:
+        if path.exists() and out.exists() and out.samefile(path):
+            raise ProblemError(f"{out}: this file is read as input, and is not written over: name another.")
+
+
+def listed(text: str) -> list[str]:
+    """The names in an option that has commas between them."""
+    return [name.strip() for name in text.split(",")]
+
+
+def numbers(option: str, text: str, kind: type[Number]) -> list[Number]:
+    """The numbers in an option that has commas between them."""
+    try:
+        return [kind(part) for part in text.split(",")]
+    except ValueError:
+        raise ProblemError(f"{option} must be numbers with commas between them, got {text!r}.") from None

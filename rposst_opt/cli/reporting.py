@@ -1,0 +1,114 @@
+"""Pages for a browser: ``rposst report | explore``."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rposst_opt.cli.options import ProblemOptions, Stated, check_output, listed, read_problem, takes_problem
+from rposst_opt.cli.showing import show_solution
+from rposst_opt.cli.terminal import console, notice, plain, progress_of_a_search, spinner
+from rposst_opt.errors import ProblemError
+
+
+@takes_problem()
+def report(
+    options: ProblemOptions,
+    out: Annotated[Path, typer.Option(metavar="REPORT.html", help="The page to write.")],
+    backend: Annotated[str, typer.Option(help="Which solver; `rposst backends` lists them.")] = "auto",
+    time_limit: Annotated[
+        float, typer.Option(metavar="SECONDS", help="For the test, and for the best test of each other size.")
+    ] = 60.0,
+    backends: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B", help="Ask only these backends to agree; all that are predicted to be in time if not given."
+        ),
+    ] = None,
+    agree_time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="For each of them.")] = 10.0,
+    ask_others: Annotated[bool, typer.Option("--agree/--no-agree", help="Whether others are asked at all.")] = True,
+    largest_size: Annotated[
+        int | None,
+        typer.Option(min=1, help="Up to how many cases the best error is shown; two more than --size unless given."),
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="The page's heading; the file's name unless given.")] = None,
+) -> None:
+    """Write a page for a browser: the test, its errors, its proof, who agrees, and the k-of-N explorer."""
+    from rposst_opt.files.writing import write_atomically
+    from rposst_opt.reports.pages.report import gather
+    from rposst_opt.reports.pages.report_page import report_page
+    from rposst_opt.reports.wording import agreement_words
+
+    check_output(out, options.files)
+    if backends is not None and not ask_others:
+        raise ProblemError("--backends and --no-agree exclude each other: give one of them.")
+    stated = read_problem(options)
+    names = None if backends is None else listed(backends)
+    with spinner() as say:
+        found = gather(
+            stated.problem,
+            scale=stated.scale,
+            target_names=stated.target_names,
+            backend=backend,
+            time_limit_seconds=time_limit,
+            backends=names if ask_others else [],
+            agree_seconds=agree_time_limit,
+            largest_size=largest_size,
+            tell=say,
+        )
+    if found is None:
+        console().print("No test was found before the time limit.")
+        raise typer.Exit(1)
+    heading = title or f"A small test for {options.results.stem}"
+    write_atomically(out, report_page(found, title=heading, command=_own_command()))
+    show_solution(console(), found.problem, found.solution, found.scale)
+    missing = " An interrupt came before all was run, and the page lacks the rest." if found.interrupted else ""
+    notice(f"{out}: open it in a browser; it needs no network.{missing}")
+    if found.agreement is not None and not found.agreement.agreed:
+        console().print(plain(agreement_words(found.agreement)))
+        raise typer.Exit(1)
+
+
+@takes_problem(optional=True)
+def explore(
+    options: ProblemOptions | None,
+    out: Annotated[Path, typer.Option(metavar="EXPLORE.html", help="The page to write.")],
+    time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="For the test whose losses are shown.")] = 60.0,
+) -> None:
+    """Write a page for a browser with sliders for k, N and eta, and a game; on a small race if no results are given."""
+    from rposst_opt.backends import solve
+    from rposst_opt.files.writing import write_atomically
+    from rposst_opt.reports.pages.explorer import explorer_page
+
+    check_output(out, [] if options is None else options.files)
+    problem, _, target_names = _small_race() if options is None else read_problem(options)
+    with progress_of_a_search() as progress:
+        solution = solve(problem, time_limit_seconds=time_limit, progress=progress)
+    if solution.test is None:
+        console().print(f"No test was found before {solution.limit or 'the run ended'}.", markup=False)
+        raise typer.Exit(1)
+    page = explorer_page(problem, solution, target_names, title="The k-of-N objective, by hand", command=_own_command())
+    write_atomically(out, page)
+    notice(f"{out}: open it in a browser; it needs no network.")
+
+
+def _small_race() -> Stated:
+    """A problem that is small enough to look at: 20 followers, 12 leaders, 4 targets."""
+    import numpy as np
+
+    from rposst_opt.experiments.domains import racing_arrows
+    from rposst_opt.measures import KOfN
+    from rposst_opt.problem import Problem
+    from rposst_opt.results import Scale, softmax_targets
+
+    table = racing_arrows(20, np.random.default_rng(2023)).iloc[:, :12]
+    betas = (0, 1, 2, 4)
+    problem = Problem(results=table, size=3, measure=KOfN(1, 10), targets=softmax_targets(table, betas))
+    return Stated(problem, Scale(0.0, 1.0), [f"beta {beta}" for beta in betas])
+
+
+def _own_command() -> str:
+    """The command line as it was given, for the page that it makes."""
+    return shlex.join(["rposst", *sys.argv[1:]])

@@ -1,0 +1,225 @@
+"""Choosing a test and using it: ``rposst demo | solve | score | verify | export``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rposst_opt.cli.options import AsJson, ProblemOptions, TimeLimit, check_output, read_problem, takes_problem
+from rposst_opt.cli.showing import show_scores, show_solution
+from rposst_opt.cli.terminal import console, plain, progress_of_a_search
+from rposst_opt.errors import ProblemError
+
+if TYPE_CHECKING:
+    from rposst_opt.problem import Problem
+    from rposst_opt.solution import Solution
+
+
+def demo() -> None:
+    """Do the main job from start to end on a small race between arrows; nothing is needed or written."""
+    import numpy as np
+
+    from rposst_opt.backends import solve as solve_problem
+    from rposst_opt.experiments.domains import racing_arrows
+    from rposst_opt.problem import Problem
+    from rposst_opt.results import rescale, softmax_targets
+
+    rng = np.random.default_rng(2023)
+    table = racing_arrows(50, rng)
+    seen = np.sort(rng.permutation(table.columns.size)[:40])
+    tuning = table.iloc[:, seen]
+    unseen = table.drop(columns=tuning.columns)
+    scaled, scale = rescale(tuning)
+    problem = Problem(
+        results=scaled,
+        size=3,
+        targets=softmax_targets(scaled, betas=(0, 1, 2, 4)),
+        case_names=list(table.index),
+        policy_names=list(tuning.columns),
+    )
+    out = console()
+    out.print(
+        "Racing Arrows: 50 test cases (followers), 40 tuning policies (leaders), 4 targets, so 160 scenarios.\n"
+        f"Choose 3 of the 50 test cases: {problem.n_tuples:,} sets, each with the best weights, for the worst 1 %."
+    )
+    with progress_of_a_search() as progress:
+        solution = solve_problem(problem, progress=progress)
+    if solution.test is not None:
+        misses = np.abs(solution.test.score(unseen) - unseen.to_numpy().mean(axis=0))
+        out.print(
+            f"On {unseen.shape[1]} leaders that it was not tuned on, the small test's score differs from the full "
+            f"test's by {misses.mean():.3f} on average and {misses.max():.3f} at most."
+        )
+    show_solution(out, problem, solution, scale)
+
+
+@takes_problem()
+def solve(
+    options: ProblemOptions,
+    backend: Annotated[str, typer.Option(help="Which solver; `rposst backends` lists them.")] = "auto",
+    rounds: Annotated[
+        int | None, typer.Option(help="Rounds of the game, for backends that play it; 500 unless given.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="For backends that draw at random; 0 unless given.")] = None,
+    time_limit: TimeLimit = None,
+    gap: Annotated[
+        float,
+        typer.Option(
+            help="Be content with this gap, in the units of the objective: 0.05 is 5 % of the rescaled range."
+        ),
+    ] = 0.0,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            help="Show the best so many sets of cases; ties by the lower mean loss, then by position in the file."
+        ),
+    ] = None,
+    all_optimal: Annotated[
+        bool, typer.Option("--all-optimal", help="Show all sets of cases that are as good as the best.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(metavar="TEST.json", help="Write the test to this file.")] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(metavar="PROOF.json", help="Write a proof of the lower bound, for `rposst verify`, to this file."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Choose test cases and weights from a results file."""
+    from rposst_opt.backends import solve as solve_problem
+    from rposst_opt.files.records import as_json as to_json
+    from rposst_opt.files.records import solution_record
+    from rposst_opt.files.writing import write_atomically
+    from rposst_opt.solution import Status
+
+    for path in (out, certificate):
+        if path is not None:
+            check_output(path, options.files)
+    problem, scale, _ = read_problem(options)
+    asked: dict[str, Any] = {"rounds": rounds, "seed": seed, "top": top}
+    asked |= {"all_optimal": all_optimal or None, "certificate": certificate is not None or None}
+    wanted = {name: value for name, value in asked.items() if value is not None}
+    with progress_of_a_search() as progress:
+        solution = solve_problem(problem, backend, time_limit_seconds=time_limit, gap=gap, progress=progress, **wanted)
+    record = to_json(solution_record(problem, solution, scale))
+    try:
+        if out is not None and solution.test is not None:
+            write_atomically(out, record + "\n")
+        if certificate is not None:
+            _write_certificate(certificate, problem, solution)
+    finally:  # what was found is shown even if it cannot be written
+        if as_json:
+            print(record)
+        else:
+            show_solution(console(), problem, solution, scale)
+    if solution.status is Status.NO_TEST:
+        raise typer.Exit(1)
+
+
+def _write_certificate(path: Path, problem: "Problem", solution: "Solution") -> None:
+    """Write the proof, or say that there is none to write."""
+    from rposst_opt.files.records import as_json, certificate_record
+    from rposst_opt.files.writing import write_atomically
+
+    if solution.certificate is not None:
+        write_atomically(path, as_json(certificate_record(problem, solution.certificate)) + "\n")
+    else:
+        reason = f"{solution.limit or 'the run'} came before a whole proof"
+        console(stderr=True).print(plain(f"{path} was not written: {reason}."))
+
+
+def score(
+    test: Annotated[Path, typer.Argument(metavar="TEST.json", help="A test that `rposst solve --out` wrote.")],
+    results: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RESULTS.csv", help="Results of new policies on the test's cases; other cases may be missing."
+        ),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Apply a test to new policies: their scores and their ranking, highest first."""
+    from rposst_opt.files.records import as_json as to_json
+    from rposst_opt.files.records import read_test
+    from rposst_opt.files.tables import read_results
+    from rposst_opt.reports.policy_ranking import ranks
+
+    efficient_test = read_test(test)
+    table = read_results(results, only_cases=efficient_test.case_names)
+    scores = efficient_test.score(table)
+    placed = zip(ranks(scores).tolist(), table.columns, scores.tolist(), strict=True)
+    rows = [
+        {"rank": rank, "policy": policy, "score": value}
+        for rank, policy, value in sorted(placed, key=lambda place: -place[2])
+    ]
+    if as_json:
+        print(to_json({"format": "rposst-scores/1", "scores": rows}))
+        return
+    show_scores(console(), rows, len(efficient_test.cases))
+
+
+@takes_problem()
+def verify(
+    options: ProblemOptions,
+    certificate: Annotated[
+        Path, typer.Argument(metavar="PROOF.json", help="What `rposst solve --certificate` wrote for this problem.")
+    ],
+    samples: Annotated[
+        int, typer.Option(help="How many sets of cases to draw where there are too many to look at all.")
+    ] = 100_000,
+    seed: Annotated[int, typer.Option(help="For drawing them.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Check a proof of a lower bound, without any solver; exit 1 if it does not hold."""
+    from rposst_opt.certificate import verify_certificate
+    from rposst_opt.files.records import as_json as to_json
+    from rposst_opt.files.records import read_certificate
+
+    problem = read_problem(options).problem
+    proof = read_certificate(certificate, problem)
+    outcome = verify_certificate(problem, proof, samples=samples, seed=seed)
+    if as_json:
+        record = {
+            "format": "rposst-verification/1",
+            "holds": outcome.holds,
+            "reason": outcome.reason,
+            "bound": proof.bound,
+            "n_cuts": len(proof.cuts),
+            "n_exceptions": len(proof.exceptions),
+            "n_checked": outcome.n_checked,
+            "n_tuples": outcome.n_tuples,
+        }
+        print(to_json(record))
+    elif outcome.holds:
+        looked_at = "all" if outcome.is_complete else f"a sample of {outcome.n_checked:,} of the"
+        apart = f", save on {len(proof.exceptions):,} named sets" if proof.exceptions else ""
+        console().print(
+            f"The proof holds: no test has an objective below {proof.bound:.9g}{apart}. "
+            f"{len(proof.cuts):,} cuts were checked, and {looked_at} {outcome.n_tuples:,} sets of test cases."
+        )
+    else:
+        console().print(plain(f"The proof does not hold: {outcome.reason}."))
+    if not outcome.holds:
+        raise typer.Exit(1)
+
+
+@takes_problem()
+def export(
+    options: ProblemOptions,
+    out: Annotated[Path, typer.Option(metavar="MODEL.mps", help="The file to write: .mps, or .lp for people.")],
+) -> None:
+    """Write the mixed-integer program to a file that any solver reads."""
+    from rposst_opt.backends import entry_of
+    from rposst_opt.files.writing import write_with
+
+    check_output(out, options.files)
+    if out.suffix not in (".mps", ".lp"):
+        raise ProblemError(f"{out}: the file must end in .mps or .lp.")
+    problem = read_problem(options).problem
+    entry = entry_of("pulp-highs")
+    reason = entry.capabilities.why_not(problem)
+    if reason is not None:
+        raise ProblemError(f"this problem is no mixed-integer linear program: {reason}.")
+    write_with(out, lambda path: entry.module_attribute("write_model")(problem, path))
+    console(stderr=True).print(
+        f"{out}: y_3 says whether test case number 3 (counted from 0) is chosen, w_3 is its weight.", markup=False
+    )
