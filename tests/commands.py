@@ -1,9 +1,15 @@
 """Running the command line in tests."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
+
+COMMAND = Path(sys.executable).with_name("rposst")
 
 
 @dataclass(frozen=True)
@@ -27,3 +33,21 @@ def strict_json(text: str) -> Any:
 
 def refuse_constants(constant: str) -> NoReturn:
     raise AssertionError(f"{constant} is not JSON")
+
+
+def run_process(*arguments: str, folder: Path, **environment: str) -> Outcome:
+    """Run the installed command as its own process."""
+    done = subprocess.run(
+        [COMMAND, *arguments],
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+    )
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def has_traceback(text: str) -> bool:
+    return "Traceback" in text or "Exception ignored" in text

@@ -8,6 +8,7 @@ import pytest
 from browsers import browser as browser
 from commands import Outcome, Run
 from hypothesis import HealthCheck, settings
+from sample_files import write_table
 
 from rposst_opt.__main__ import main
 
@@ -45,3 +46,20 @@ def rposst(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         return Outcome(code or 0, printed.out, printed.err)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def compiled_kernels() -> None:
+    """On a fresh machine the kernels are compiled first, and that is announced on standard error."""
+    import rposst_opt as ro
+
+    problem = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0]], size=2)
+    ro.solve(problem, "regret-matching", rounds=1)
+    ro.solve(problem, "exact")
+
+
+@pytest.fixture
+def crossed(tmp_path: Path) -> Path:
+    """Two cases that rank two policies in opposite ways, in units of their own: every single case misses by 10."""
+    write_table(tmp_path / "crossed.csv", ["up", "down"], ["p", "q"], [[10, 30], [30, 10]])
+    return tmp_path

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from rposst_opt.cli.options import check_output, listed, numbers
+from rposst_opt.cli.options import Number, check_output, listed, numbers
 from rposst_opt.cli.terminal import console, notice, plain, progress_of_experiments
 from rposst_opt.errors import BackendUnavailable, ProblemError
 
@@ -198,8 +198,8 @@ def reproduce(
             folder=out,
             poker=_read_poker(table or []),
             replicas=replicas,
-            sizes=None if sizes is None else _all_different("--sizes", numbers("--sizes", sizes, int)),
-            holdouts=None if holdouts is None else _all_different("--holdouts", numbers("--holdouts", holdouts, float)),
+            sizes=_different_numbers("--sizes", sizes, int),
+            holdouts=_different_numbers("--holdouts", holdouts, float),
             methods=wanted,
             every_error=every_error,
             jobs=jobs or os.cpu_count() or 1,
@@ -262,6 +262,11 @@ def _show_list(*, complain: bool) -> None:
         out.print(plain(name))
         out.print(plain(f"    {asked.place}"), soft_wrap=True)
         out.print(plain(f"    needs {asked.needs}"), soft_wrap=True)
+
+
+def _different_numbers(option: str, text: str | None, kind: type[Number]) -> tuple[Number, ...] | None:
+    """The numbers in an option, if it was given."""
+    return None if text is None else _all_different(option, numbers(option, text, kind))
 
 
 def _all_different(option: str, parts: list[Part]) -> tuple[Part, ...]:

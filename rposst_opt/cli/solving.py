@@ -95,9 +95,7 @@ def solve(
         if path is not None:
             check_output(path, options.files)
     problem, scale, _ = read_problem(options)
-    asked: dict[str, Any] = {"rounds": rounds, "seed": seed, "top": top}
-    asked |= {"all_optimal": all_optimal or None, "certificate": certificate is not None or None}
-    wanted = {name: value for name, value in asked.items() if value is not None}
+    wanted = _given(rounds=rounds, seed=seed, top=top, all_optimal=all_optimal, certificate=certificate is not None)
     with progress_of_a_search() as progress:
         solution = solve_problem(problem, backend, time_limit_seconds=time_limit, gap=gap, progress=progress, **wanted)
     record = to_json(solution_record(problem, solution, scale))
@@ -113,6 +111,11 @@ def solve(
             show_solution(console(), problem, solution, scale)
     if solution.status is Status.NO_TEST:
         raise typer.Exit(1)
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """Those options that were given: a backend may not know the others."""
+    return {name: value for name, value in options.items() if value is not None and value is not False}
 
 
 def _write_certificate(path: Path, problem: "Problem", solution: "Solution") -> None:

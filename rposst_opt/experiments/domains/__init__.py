@@ -8,7 +8,9 @@
 `dilemma`            the Axelrod library's strategies for the iterated prisoner's dilemma (needs axelrod)
 ===================  ==================================================================================================
 
-A new domain is a new file with such a function, and a command in `rposst_opt.cli` under ``rposst domain``.
+A new domain is a new file with such a function, and a command under ``rposst domain`` in
+`rposst_opt/cli/experiments.py`: the options of domains differ, and help must show them without importing the domain.
+For experiments on it, it also has an entry in `rposst_opt.experiments.reproductions.DOMAINS`.
 """
 
 from rposst_opt.experiments.domains.arrows import racing_arrows as racing_arrows
