@@ -19,7 +19,8 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 import rposst_opt as ro
-from rposst_opt.reports.pages.explorer import explorer_page
+from rposst_opt.reports.pages.explorer import GameValues, game_values
+from rposst_opt.reports.pages.explorer_page import explorer_page
 from rposst_opt.reports.pages.report import gather
 from rposst_opt.reports.pages.report_page import report_page
 
@@ -100,7 +101,9 @@ def race_explorer(tmp_path_factory: pytest.TempPathFactory) -> Page:
     assert solution.test is not None
     path = tmp_path_factory.mktemp("explorer") / "explore.html"
     names = [f"beta {beta}" for beta in (0, 1, 2, 4)]
-    path.write_text(explorer_page(problem, solution, names, title="Explorer", command="rposst explore"), "utf-8")
+    values = game_values(problem, solution)
+    page = explorer_page(problem, solution, names, values, title="Explorer", command="rposst explore")
+    path.write_text(page, "utf-8")
     return Page(path, problem, solution)
 
 
@@ -451,6 +454,20 @@ def test_the_games_optimum_is_proved_and_its_maker_learns(browser: Browser, race
         assert browser.number("#game-rounds") == 800
         assert least - 1e-9 <= browser.number("#game-value") <= least + 0.2 * (first - least) + 0.01
         assert browser.number("#game-yours") == browser.number("#game-perfect")
+
+
+def test_a_game_whose_optimum_is_not_proved_can_be_played(
+    browser: Browser, race_explorer: Page, tmp_path: Path
+) -> None:
+    page = tmp_path / "unproved.html"
+    names = [f"beta {beta}" for beta in (0, 1, 2, 4)]
+    text = explorer_page(race_explorer.problem, race_explorer.solution, names, GameValues(), title="", command="")
+    page.write_text(text, "utf-8")
+    browser.open(page)
+    browser.find("#play-many").click()
+    assert browser.number("#game-rounds") == 100
+    assert browser.find("#game-least").text == "–"
+    assert browser.complaints() == []
 
 
 def test_only_k_cards_can_be_charged(browser: Browser, race_explorer: Page) -> None:

@@ -1,4 +1,4 @@
-"""A report as one page: what its tables say, and what its charts show. Nothing is solved here but for the game."""
+"""A report as one page: what its tables say, and what its charts show. Nothing is solved here."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -256,7 +256,7 @@ def _data(report: Report, losses: _Losses) -> dict[str, Any]:
             "tests": [list(cases) for cases in report.sizes["cases"]],
             "own": problem.n_chosen,
         },
-        "explorer": explorer_data(problem, test, report.target_names),
+        "explorer": explorer_data(problem, test, report.target_names, report.game_values),
     }
 
 
