@@ -604,9 +604,9 @@ def test_frames_and_arrows_mark_the_chosen_cases(browser: Browser, nasty_report:
     frames = browser.run("return document.getElementById('chart-matrix').layout.shapes.map(f => [f.y0, f.y1])")
     assert frames == [[case - 0.5, case + 0.5] for case in chosen]
     order = np.argsort(-nasty_report.problem.results.mean(axis=0), kind="stable")
-    in_file_units = -10 + 40 * nasty_report.problem.results[:, order]
-    assert np.array(everything["z"]) == pytest.approx(in_file_units)
-    assert np.array(alone["z"]) == pytest.approx(in_file_units[chosen])
+    in_the_files_units = -10 + 40 * nasty_report.problem.results[:, order]
+    assert np.array(everything["z"]) == pytest.approx(in_the_files_units)
+    assert np.array(alone["z"]) == pytest.approx(in_the_files_units[chosen])
     labels = browser.run(
         "return [...document.querySelectorAll('#chart-weights .ytick text')].map(tick => tick.textContent.trim())"
     )

@@ -16,7 +16,6 @@ from rposst_opt.reports.pages.page import EXPLORER_SCRIPTS, render
 from rposst_opt.reports.pages.report import Report
 from rposst_opt.reports.policy_ranking import ranking_words, ranks
 from rposst_opt.reports.wording import agreement_words, facts, measure_words, score_errors, status_words
-from rposst_opt.results import Scale
 from rposst_opt.solution import TIE_TOLERANCE, Status
 
 ROUNDS_SHOWN = 150
@@ -205,17 +204,13 @@ def _worst_rows(report: Report, losses: _Losses) -> list[dict[str, str]]:
             {
                 "policy": problem.policy_names[policy],
                 "target": report.target_names[targets[scenario]],
-                "full": f"{_in_file_units(problem.scenarios.full_scores[scenario], scale):.5g}",
-                "small": f"{_in_file_units(scores[policy], scale):.5g}",
+                "full": f"{scale.score_in_file_units(problem.scenarios.full_scores[scenario]):.5g}",
+                "small": f"{scale.score_in_file_units(scores[policy]):.5g}",
                 "loss": f"{losses.losses[place]:.5g}",
                 "weight": f"{losses.weights[place]:.4g}",
             }
         )
     return rows
-
-
-def _in_file_units(scores: Any, scale: Scale) -> Any:
-    return scale.low * (1 - scores) + scale.high * scores  # high - low may be beyond float64 when this is not
 
 
 def _data(report: Report, losses: _Losses) -> dict[str, Any]:
@@ -288,8 +283,8 @@ def _matrix(report: Report) -> dict[str, Any]:
     return {
         "policies": [problem.policy_names[policy] for policy in columns],
         "cases": problem.case_names,
-        "results": _in_file_units(problem.results[:, columns], report.scale).tolist(),
-        "range": [_in_file_units(bound, report.scale) for bound in _colour_range(problem.results)],
+        "results": report.scale.score_in_file_units(problem.results[:, columns]).tolist(),
+        "range": [report.scale.score_in_file_units(bound) for bound in _colour_range(problem.results)],
         "chosen": list(test.cases),
         "weights": test.weights.tolist(),
     }
@@ -305,14 +300,14 @@ def _scores(report: Report) -> dict[str, Any]:
         score = (weights[:, None] * problem.results).sum(axis=0)
         full.append(
             {
-                "score": _in_file_units(score, report.scale).tolist(),
+                "score": report.scale.score_in_file_units(score).tolist(),
                 "ranks": ranks(score).tolist(),
                 "words": ranking_words(problem.policy_names, score, small),
             }
         )
     return {
         "policies": problem.policy_names,
-        "small": _in_file_units(small, report.scale).tolist(),
+        "small": report.scale.score_in_file_units(small).tolist(),
         "smallRanks": ranks(small).tolist(),
         "full": full,
     }
