@@ -21,8 +21,9 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 import rposst_opt as ro
 from rposst_opt.reports.pages.explorer import GameValues, game_values
 from rposst_opt.reports.pages.explorer_page import explorer_page
-from rposst_opt.reports.pages.report import gather
+from rposst_opt.reports.pages.report import Report, gather
 from rposst_opt.reports.pages.report_page import report_page
+from rposst_opt.reports.pages.sections import SECTIONS, Section
 
 CASE_NAMES = (
     "<script>alert(1)</script>",
@@ -90,6 +91,14 @@ def nasty_report(tmp_path_factory: pytest.TempPathFactory) -> Page:
     path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(report_page(report, title="<script>alert(7)</script>", command="<b>rposst</b>"), "utf-8")
     return Page(path, problem, report.solution)
+
+
+@pytest.fixture(scope="module")
+def small_report() -> Report:
+    """A report that is soon made."""
+    report = gather(ro.Problem(results=np.random.default_rng(9).random((4, 5)), size=1), backends=[])
+    assert report is not None
+    return report
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +186,16 @@ def test_nothing_sticks_out_of_the_page(browser: Browser, nasty_report: Page, ra
     for page in (nasty_report, race_explorer):
         browser.open(page.path, width=width)
         assert browser.run("return document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("section", [section for section in SECTIONS if section.id != "game"], ids=lambda each: each.id)
+def test_a_section_can_stand_alone(browser: Browser, small_report: Report, section: Section, tmp_path: Path) -> None:
+    page = tmp_path / "alone.html"
+    page.write_text(report_page(small_report, sections=[section]), "utf-8")
+    browser.open(page)
+    assert browser.complaints() == []
+    assert [element.get_attribute("id") for element in browser.find_all("section")] == [section.id]
+    assert browser.run("return [...document.querySelectorAll('.chart')].every(chart => chart.data.length > 0)")
 
 
 # Names
@@ -516,11 +535,9 @@ def test_the_ranking_follows_the_chosen_target(browser: Browser, nasty_report: P
         assert axis == pytest.approx(-10 + 40 * full)
 
 
-def test_a_single_target_offers_no_choice(browser: Browser, tmp_path: Path) -> None:
-    report = gather(ro.Problem(results=np.random.default_rng(9).random((4, 5)), size=1), backends=[])
-    assert report is not None
+def test_a_single_target_offers_no_choice(browser: Browser, small_report: Report, tmp_path: Path) -> None:
     page = tmp_path / "one.html"
-    page.write_text(report_page(report), "utf-8")
+    page.write_text(report_page(small_report), "utf-8")
     browser.open(page)
     assert not browser.find("#target").is_displayed()
     assert browser.complaints() == []

@@ -25,6 +25,7 @@ from rposst_opt.reports.pages.explorer_page import explorer_page
 from rposst_opt.reports.pages.page import inline_json
 from rposst_opt.reports.pages.report import Report, gather
 from rposst_opt.reports.pages.report_page import report_page
+from rposst_opt.reports.pages.sections import SECTIONS, Section
 from rposst_opt.reports.wording import measure_words
 
 UNITS = ro.Scale(0.0, 1.0)
@@ -391,6 +392,38 @@ def test_pages_solve_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "agrees" in report_page(report)
     names = report.target_names
     assert explorer_page(report.problem, report.solution, names, report.game_values, title="", command="")
+
+
+MOTTO = Section(
+    id="motto",
+    link="Our motto",
+    heading="What we say",
+    template="agreement.html",
+    shows=lambda report: {"words": f"{len(report.test.cases)} & no more", "rows": []},
+    data={"motto": lambda report: ["less", "is", "more"]},
+    scripts=("report.js",),
+    start="Report.startMotto",
+)
+
+
+@pytest.mark.parametrize("place", [0, 3, len(SECTIONS)])
+def test_a_section_is_one_entry(place: int) -> None:
+    sections = [*SECTIONS[:place], MOTTO, *SECTIONS[place:]]
+    page = report_page(gathered(arrows()), sections=sections)
+    assert re.findall(r'<a href="#(\w+)">', page) == [section.id for section in sections]
+    assert '<a href="#motto">Our motto</a>' in page
+    assert re.search(r'<section id="motto">\s*<h2>What we say</h2>\s*<p>2 &amp; no more</p>\s*</section>', page)
+    read = Reader(page)
+    assert list(read.sections) == [section.id for section in sections]
+    assert read.data["motto"] == ["less", "is", "more"]
+    starts = re.findall(r"^([\w.]+)\(data\);$", page, re.M)
+    assert starts == [section.start for section in sections if section.start is not None]
+
+
+def test_sections_that_share_data_mean_the_same_by_it() -> None:
+    assert len({section.id for section in SECTIONS}) == len(SECTIONS)
+    read = {(name, reader) for section in SECTIONS for name, reader in section.data.items()}
+    assert len({name for name, _ in read}) == len(read)
 
 
 def test_a_test_that_others_beat_is_not_called_agreed() -> None:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from rposst_opt.problem import Problem
 from rposst_opt.reports.pages.explorer import GameValues, explorer_data
-from rposst_opt.reports.pages.page import EXPLORER_SCRIPTS, render
+from rposst_opt.reports.pages.page import render
+from rposst_opt.reports.pages.sections import EXPLORER, GAME
 from rposst_opt.reports.wording import measure_words
 from rposst_opt.solution import Solution, Status
 
@@ -25,8 +26,8 @@ def explorer_page(
     targets = "one target" if len(target_names) == 1 else f"{len(target_names)} targets"
     return render(
         "explorer.html",
+        sections=[(EXPLORER, {}), (GAME, {})],
         data={"explorer": explorer_data(problem, test, target_names, values)},
-        scripts=EXPLORER_SCRIPTS,
         title=title,
         command=command,
         words=(
