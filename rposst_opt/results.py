@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import TypeIs
 
+_Scores = TypeVar("_Scores", float, FloatArray)
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -22,9 +24,15 @@ class Scale:
     low: float
     high: float
 
-    def in_file_units(self, error: float) -> float:
+    # `high - low` may be beyond float64 when an error or a score is not, so neither method computes it.
+
+    def error_in_file_units(self, error: float) -> float:
         """A difference between rescaled scores, in the units of the file."""
-        return error * self.high - error * self.low  # high - low may be beyond float64 when this is not
+        return error * self.high - error * self.low
+
+    def score_in_file_units(self, score: _Scores) -> _Scores:
+        """A rescaled score, or an array of them, in the units of the file."""
+        return self.low * (1 - score) + self.high * score
 
 
 def is_frame(table: object) -> "TypeIs[pd.DataFrame]":

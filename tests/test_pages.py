@@ -19,9 +19,11 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 import rposst_opt as ro
-from rposst_opt.reports.pages.explorer import explorer_page
-from rposst_opt.reports.pages.report import gather
+from rposst_opt.reports.pages.explorer import GameValues, game_values
+from rposst_opt.reports.pages.explorer_page import explorer_page
+from rposst_opt.reports.pages.report import Report, gather
 from rposst_opt.reports.pages.report_page import report_page
+from rposst_opt.reports.pages.sections import SECTIONS, Section
 
 CASE_NAMES = (
     "<script>alert(1)</script>",
@@ -92,6 +94,14 @@ def nasty_report(tmp_path_factory: pytest.TempPathFactory) -> Page:
 
 
 @pytest.fixture(scope="module")
+def small_report() -> Report:
+    """A report that is soon made."""
+    report = gather(ro.Problem(results=np.random.default_rng(9).random((4, 5)), size=1), backends=[])
+    assert report is not None
+    return report
+
+
+@pytest.fixture(scope="module")
 def race_explorer(tmp_path_factory: pytest.TempPathFactory) -> Page:
     """An explorer on equally likely scenarios."""
     results = np.random.default_rng(5).integers(0, 4, (9, 6)) / 3
@@ -100,7 +110,9 @@ def race_explorer(tmp_path_factory: pytest.TempPathFactory) -> Page:
     assert solution.test is not None
     path = tmp_path_factory.mktemp("explorer") / "explore.html"
     names = [f"beta {beta}" for beta in (0, 1, 2, 4)]
-    path.write_text(explorer_page(problem, solution, names, title="Explorer", command="rposst explore"), "utf-8")
+    values = game_values(problem, solution)
+    page = explorer_page(problem, solution, names, values, title="Explorer", command="rposst explore")
+    path.write_text(page, "utf-8")
     return Page(path, problem, solution)
 
 
@@ -174,6 +186,16 @@ def test_nothing_sticks_out_of_the_page(browser: Browser, nasty_report: Page, ra
     for page in (nasty_report, race_explorer):
         browser.open(page.path, width=width)
         assert browser.run("return document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("section", [section for section in SECTIONS if section.id != "game"], ids=lambda each: each.id)
+def test_a_section_can_stand_alone(browser: Browser, small_report: Report, section: Section, tmp_path: Path) -> None:
+    page = tmp_path / "alone.html"
+    page.write_text(report_page(small_report, sections=[section]), "utf-8")
+    browser.open(page)
+    assert browser.complaints() == []
+    assert [element.get_attribute("id") for element in browser.find_all("section")] == [section.id]
+    assert browser.run("return [...document.querySelectorAll('.chart')].every(chart => chart.data.length > 0)")
 
 
 # Names
@@ -453,6 +475,20 @@ def test_the_games_optimum_is_proved_and_its_maker_learns(browser: Browser, race
         assert browser.number("#game-yours") == browser.number("#game-perfect")
 
 
+def test_a_game_whose_optimum_is_not_proved_can_be_played(
+    browser: Browser, race_explorer: Page, tmp_path: Path
+) -> None:
+    page = tmp_path / "unproved.html"
+    names = [f"beta {beta}" for beta in (0, 1, 2, 4)]
+    text = explorer_page(race_explorer.problem, race_explorer.solution, names, GameValues(), title="", command="")
+    page.write_text(text, "utf-8")
+    browser.open(page)
+    browser.find("#play-many").click()
+    assert browser.number("#game-rounds") == 100
+    assert browser.find("#game-least").text == "–"
+    assert browser.complaints() == []
+
+
 def test_only_k_cards_can_be_charged(browser: Browser, race_explorer: Page) -> None:
     browser.open(race_explorer.path)
     assert not browser.find("#charge").is_enabled()
@@ -499,11 +535,9 @@ def test_the_ranking_follows_the_chosen_target(browser: Browser, nasty_report: P
         assert axis == pytest.approx(-10 + 40 * full)
 
 
-def test_a_single_target_offers_no_choice(browser: Browser, tmp_path: Path) -> None:
-    report = gather(ro.Problem(results=np.random.default_rng(9).random((4, 5)), size=1), backends=[])
-    assert report is not None
+def test_a_single_target_offers_no_choice(browser: Browser, small_report: Report, tmp_path: Path) -> None:
     page = tmp_path / "one.html"
-    page.write_text(report_page(report), "utf-8")
+    page.write_text(report_page(small_report), "utf-8")
     browser.open(page)
     assert not browser.find("#target").is_displayed()
     assert browser.complaints() == []
@@ -587,9 +621,9 @@ def test_frames_and_arrows_mark_the_chosen_cases(browser: Browser, nasty_report:
     frames = browser.run("return document.getElementById('chart-matrix').layout.shapes.map(f => [f.y0, f.y1])")
     assert frames == [[case - 0.5, case + 0.5] for case in chosen]
     order = np.argsort(-nasty_report.problem.results.mean(axis=0), kind="stable")
-    in_file_units = -10 + 40 * nasty_report.problem.results[:, order]
-    assert np.array(everything["z"]) == pytest.approx(in_file_units)
-    assert np.array(alone["z"]) == pytest.approx(in_file_units[chosen])
+    in_the_files_units = -10 + 40 * nasty_report.problem.results[:, order]
+    assert np.array(everything["z"]) == pytest.approx(in_the_files_units)
+    assert np.array(alone["z"]) == pytest.approx(in_the_files_units[chosen])
     labels = browser.run(
         "return [...document.querySelectorAll('#chart-weights .ytick text')].map(tick => tick.textContent.trim())"
     )

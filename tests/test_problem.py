@@ -448,7 +448,10 @@ def test_rescaling_maps_the_least_result_to_zero_and_the_greatest_to_one(row: li
     rescaled, scale = ro.rescale([row])
     assert (scale.low, scale.high) == (min(row), max(row))
     assert (float(rescaled.min()), float(rescaled.max())) == (0.0, 1.0)
-    np.testing.assert_allclose([[scale.low + scale.in_file_units(each) for each in rescaled[0]]], [row], atol=1e-9)
+    np.testing.assert_allclose(scale.score_in_file_units(rescaled), [row], atol=1e-9)
+    np.testing.assert_allclose(
+        [[scale.low + scale.error_in_file_units(each) for each in rescaled[0]]], [row], atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("largest", [1e308, LARGEST])
@@ -456,7 +459,8 @@ def test_rescaling_copes_with_the_largest_numbers(largest: float) -> None:
     rescaled, scale = ro.rescale([[largest, -largest, 0.0]])
     assert rescaled.tolist() == [[1, 0, 0.5]]
     assert (scale.low, scale.high) == (-largest, largest)
-    assert scale.in_file_units(0.25) == largest / 2
+    assert scale.error_in_file_units(0.25) == largest / 2
+    assert scale.score_in_file_units(0.25) == pytest.approx(-largest / 2)
     ro.Problem(results=rescaled, size=1)
 
 
@@ -465,7 +469,8 @@ def test_rescaled_constant_results_are_zero(constant: float) -> None:
     rescaled, scale = ro.rescale(np.full((2, 3), constant))
     assert rescaled.tolist() == [[0, 0, 0], [0, 0, 0]]
     assert scale == ro.Scale(low=constant, high=constant)
-    assert scale.in_file_units(0.5) == 0
+    assert scale.error_in_file_units(0.5) == 0
+    assert scale.score_in_file_units(0.5) == constant
 
 
 def test_rescaling_does_not_hide_which_result_is_missing() -> None:

@@ -3,6 +3,8 @@
 import html
 import json
 import re
+import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,10 +20,12 @@ from strategies import problems
 import rposst_opt as ro
 from rposst_opt.backends import BACKENDS, Entry
 from rposst_opt.reports.analysis import size_curve
-from rposst_opt.reports.pages.explorer import explorer_data
+from rposst_opt.reports.pages.explorer import GAMES, GameValues, explorer_data, game_values
+from rposst_opt.reports.pages.explorer_page import explorer_page
 from rposst_opt.reports.pages.page import inline_json
 from rposst_opt.reports.pages.report import Report, gather
 from rposst_opt.reports.pages.report_page import report_page
+from rposst_opt.reports.pages.sections import SECTIONS, Section
 
 UNITS = ro.Scale(0.0, 1.0)
 
@@ -280,7 +284,13 @@ def test_backends_that_would_take_too_long_are_listed_and_not_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "sizes"), [("regret matching+", [2]), ("the best tests", [2]), ("exact", [1, 2, 3, 4])]
+    ("stage", "sizes"),
+    [
+        ("regret matching+", [2]),
+        ("the best tests", [2]),
+        ("the best weights for every game", [1, 2, 3, 4]),
+        ("exact", [1, 2, 3, 4]),
+    ],
 )
 def test_an_interrupt_leaves_out_the_rest_of_a_report(stage: str, sizes: list[int]) -> None:
     def interrupt(what: str) -> None:
@@ -307,6 +317,112 @@ def test_an_interrupted_size_is_the_last(monkeypatch: pytest.MonkeyPatch) -> Non
     report = gathered(arrows(), backends=["exact"])
     assert report.sizes["size"].tolist() == [1, 2]
     assert report.interrupted and report.agreement is None
+
+
+def least_of(report: Report) -> list[float]:
+    return [report.game_values.least[n][k] for k, n in GAMES]
+
+
+def test_the_games_values_are_the_least_on_the_chosen_cases() -> None:
+    report = gathered(arrows())
+    alone = arrows().restricted_to(report.test.cases)
+    for (k, n), least in zip(GAMES, least_of(report), strict=True):
+        best = ro.solve(replace(alone, measure=ro.KOfN(k, n)), "scipy-milp")
+        assert least == pytest.approx(best.objective, abs=1e-7)
+    game = page_of(report).data["explorer"]["game"]
+    assert [game[str(n)][str(k)] for k, n in GAMES] == least_of(report)
+
+
+def test_a_game_that_is_not_proved_in_time_has_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = []
+
+    def out_of_time(problem: ro.Problem, **options: Any) -> ro.Solution:
+        limits.append(options["time_limit_seconds"])
+        return replace(ro.solve(problem), status=ro.Status.FEASIBLE, limit=ro.Limit.TIME)
+
+    monkeypatch.setattr("rposst_opt.reports.pages.explorer.solve", out_of_time)
+    report = gathered(arrows(), backends=["exact"])
+    assert np.isnan(least_of(report)).all() and not report.interrupted
+    assert limits == [10.0] * len(GAMES)
+    assert report.agreement is not None
+    assert set(page_of(report).data["explorer"]["game"]["8"].values()) == {None}
+
+
+@pytest.mark.parametrize("raised", [False, True])
+def test_an_interrupt_leaves_out_the_other_games(monkeypatch: pytest.MonkeyPatch, raised: bool) -> None:
+    asked = []
+
+    def interrupted_at_the_third(problem: ro.Problem, **options: Any) -> ro.Solution:
+        asked.append(problem.measure)
+        if len(asked) == 3 and raised:
+            raise KeyboardInterrupt
+        solution = ro.solve(problem)
+        stopped = replace(solution, status=ro.Status.FEASIBLE, limit=ro.Limit.INTERRUPT)
+        return stopped if len(asked) == 3 else solution
+
+    monkeypatch.setattr("rposst_opt.reports.pages.explorer.solve", interrupted_at_the_third)
+    report = gathered(arrows(), backends=["exact"])
+    assert len(asked) == 3
+    assert np.isfinite(least_of(report)[:2]).all() and np.isnan(least_of(report)[2:]).all()
+    assert report.interrupted and report.agreement is None
+    assert "An interrupt came before others were asked." in report_page(report)
+
+
+def test_an_interrupted_solution_has_no_games() -> None:
+    stopped = replace(ro.solve(arrows()), limit=ro.Limit.INTERRUPT)
+    values = game_values(arrows(), stopped)
+    assert values.interrupted and np.isnan([values.least[n][k] for k, n in GAMES]).all()
+
+
+def test_pages_solve_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = gathered(arrows(), backends=["exact", "scipy-milp"])
+
+    def refuse(*arguments: Any, **options: Any) -> None:
+        raise AssertionError("something is solved while a page is written")
+
+    monkeypatch.setattr(ro.Budget, "__init__", refuse)  # which no backend runs without
+    solving = ("agree", "closing_in", "game_values", "judge", "make_backend", "size_curve", "solve")
+    for module in [module for name, module in sys.modules.items() if name.startswith("rposst_opt.")]:
+        for name in solving:
+            if callable(vars(module).get(name)):
+                monkeypatch.setattr(module, name, refuse)
+    with pytest.raises(AssertionError, match="something is solved"):
+        gathered(arrows())
+    assert "agrees" in report_page(report)
+    names = report.target_names
+    assert explorer_page(report.problem, report.solution, names, report.game_values, title="", command="")
+
+
+MOTTO = Section(
+    id="motto",
+    link="Our motto",
+    heading="What we say",
+    template="agreement.html",
+    shows=lambda report: {"words": f"{len(report.test.cases)} & no more", "rows": []},
+    data={"motto": lambda report: ["less", "is", "more"]},
+    scripts=("report.js",),
+    start="Report.startMotto",
+)
+
+
+@pytest.mark.parametrize("place", [0, 3, len(SECTIONS)])
+def test_a_section_is_one_entry(place: int) -> None:
+    sections = [*SECTIONS[:place], MOTTO, *SECTIONS[place:]]
+    page = report_page(gathered(arrows()), sections=sections)
+    assert re.findall(r'<a href="#(\w+)">', page) == [section.id for section in sections]
+    assert '<a href="#motto">Our motto</a>' in page
+    assert re.search(r'<section id="motto">\s*<h2>What we say</h2>\s*<p>2 &amp; no more</p>\s*</section>', page)
+    read = Reader(page)
+    assert list(read.sections) == [section.id for section in sections]
+    assert read.data["motto"] == ["less", "is", "more"]
+    starts = re.findall(r"^([\w.]+)\(data\);$", page, re.M)
+    assert starts == [section.start for section in sections if section.start is not None]
+
+
+def test_sections_that_share_data_mean_the_same_by_it() -> None:
+    assert len({section.id for section in SECTIONS}) == len(SECTIONS)
+    read = {(name, reader) for section in SECTIONS for name, reader in section.data.items()}
+    assert len({name for name, _ in read}) == len(read)
 
 
 def test_a_test_that_others_beat_is_not_called_agreed() -> None:
@@ -366,7 +482,7 @@ def test_numbers_that_json_cannot_say_become_null() -> None:
 def test_the_sliders_begin_at_the_problems_measure(measure: ro.Measure, k: int, n: int, linked: bool) -> None:
     problem = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0]], size=1, measure=measure)
     test = problem.test(cases=[0], weights=[1.0])
-    settings = explorer_data(problem, test, ["uniform"])["settings"]
+    settings = explorer_data(problem, test, ["uniform"], GameValues())["settings"]
     assert (settings["k"], settings["n"], settings["linked"]) == (k, n, linked)
     if isinstance(measure, ro.CVaR):
         assert settings["tailFraction"] == measure.tail_fraction
@@ -488,7 +604,10 @@ def test_explore_needs_nothing_and_takes_results(rposst: Run, results: Path) -> 
         (ro.KOfN(1, 2000), "expected worst of 2,000 scenarios drawn"),
         (ro.KOfN(5, 100), "expected mean of the 5 worst of 100 scenarios drawn"),
         (ro.Mean(), "mean of all scenarios"),
-        (ro.Mixture([(0.5, ro.Mean()), (0.5, ro.WorstCase())]), "mixture"),
+        (
+            ro.Mixture([(0.5, ro.Mean()), (0.5, ro.WorstCase())]),
+            "50 % of the mean of all scenarios + 50 % of the worst scenario",
+        ),
     ],
 )
 def test_measures_in_words(measure: ro.Measure, words: str) -> None:

@@ -80,7 +80,8 @@ def explore(
     """Write a page for a browser with sliders for k, N and eta, and a game; on a small race if no results are given."""
     from rposst_opt.backends import solve
     from rposst_opt.files.writing import write_atomically
-    from rposst_opt.reports.pages.explorer import explorer_page
+    from rposst_opt.reports.pages.explorer import game_values
+    from rposst_opt.reports.pages.explorer_page import explorer_page
 
     check_output(out, [] if options is None else options.files)
     problem, _, target_names = _small_race() if options is None else read_problem(options)
@@ -89,8 +90,9 @@ def explore(
     if solution.test is None:
         console().print(f"No test was found before {solution.limit or 'the run ended'}.", markup=False)
         raise typer.Exit(1)
-    page = explorer_page(problem, solution, target_names, title="The k-of-N objective, by hand", command=_own_command())
-    write_atomically(out, page)
+    values = game_values(problem, solution)
+    title = "The k-of-N objective, by hand"
+    write_atomically(out, explorer_page(problem, solution, target_names, values, title=title, command=_own_command()))
     notice(f"{out}: open it in a browser; it needs no network.")
 
 

@@ -17,7 +17,7 @@ def score_errors(problem: Problem, solution: Solution, scale: Scale) -> tuple[fl
     assert solution.test is not None
     errors = replace(problem, loss=AbsoluteError())
     robust, mean, worst = (
-        scale.in_file_units(replace(errors, measure=measure).objective(solution.test))
+        scale.error_in_file_units(replace(errors, measure=measure).objective(solution.test))
         for measure in (problem.measure, Mean(), WorstCase())
     )
     return robust, mean, worst

@@ -1,51 +1,72 @@
 """The k-of-N explorer: what its sliders and its game need to know about a test."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from rposst_opt.backends import solve
+from rposst_opt.contract import Limit
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.measures import KOfN, Measure
 from rposst_opt.problem import Problem
-from rposst_opt.reports.pages.page import EXPLORER_SCRIPTS, render
 from rposst_opt.solution import Solution, Status
 
 MOST_DRAWN = 10_000  # by the explorer's sliders
 LARGEST_DENOMINATOR = 200  # of a CVaR's tail fraction, as k/N
 ELSEWHERE = (1, 10)  # where the sliders stand for a measure that they cannot show
-GAME_DRAWS, GAME_MOST_CHARGED = (2, 3, 4, 6, 8), 4
+GAMES = tuple((k, n) for n in (2, 3, 4, 6, 8) for k in range(1, min(n, 4) + 1))
+GAME_SECONDS = 10.0  # for each of the game's values
 GAME_START = {"n": 6, "k": 2}
 CHECKED_PAIRS = ((1, 1), (1, 2), (2, 3), (1, 100), (5, 100), (100, 100), (7, 250), (50, 1000), (100, 10_000))
 CHECKED_TAILS = (0.001, 0.01, 0.1, 0.5, 0.9, 0.999)
 
 
-def explorer_page(
-    problem: Problem, solution: Solution, target_names: Sequence[str], *, title: str, command: str
-) -> str:
-    """The explorer alone, on the losses of a solution's test."""
-    test = solution.test
-    assert test is not None
-    best = "the best one there is" if solution.status is Status.OPTIMAL else "the best one that was found in time"
-    targets = "one target" if len(target_names) == 1 else f"{len(target_names)} targets"
-    return render(
-        "explorer.html",
-        data={"explorer": explorer_data(problem, test, target_names)},
-        scripts=EXPLORER_SCRIPTS,
-        title=title,
-        command=command,
-        words=(
-            f"{len(test.cases)} of {problem.n_cases} test cases, {problem.n_scenarios:,} scenarios "
-            f"({problem.n_policies} policies, {targets}); the test is {best} for the {problem.measure.words}."
-        ),
-    )
+def _nothing_proved() -> dict[int, dict[int, float]]:
+    return {n: {k: math.nan for k, drawn in GAMES if drawn == n} for _, n in GAMES}
 
 
-def explorer_data(problem: Problem, test: EfficientTest, target_names: Sequence[str]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class GameValues:
+    """What the game holds its players against.
+
+    Attributes
+    ----------
+    least : mapping of int to mapping of int to float
+        By N and k, the least k-of-N objective that weights on the chosen cases can have; NaN where none is proved.
+    interrupted : bool
+        Whether an interrupt came before all were looked for.
+    """
+
+    least: Mapping[int, Mapping[int, float]] = field(default_factory=_nothing_proved)
+    interrupted: bool = False
+
+
+def game_values(problem: Problem, solution: Solution, *, time_limit_seconds: float = GAME_SECONDS) -> GameValues:
+    """Solve every game on the cases of a solution, each within the time limit; an interrupt leaves out the rest."""
+    assert solution.test is not None
+    if solution.limit is Limit.INTERRUPT:
+        return GameValues(interrupted=True)
+    alone = problem.restricted_to(solution.test.cases)
+    least = _nothing_proved()
+    try:
+        for k, n in GAMES:
+            best = solve(replace(alone, measure=KOfN(k, n)), time_limit_seconds=time_limit_seconds)
+            if best.status is Status.OPTIMAL:
+                least[n][k] = best.objective
+            if best.limit is Limit.INTERRUPT:
+                return GameValues(least, interrupted=True)
+    except KeyboardInterrupt:
+        return GameValues(least, interrupted=True)
+    return GameValues(least)
+
+
+def explorer_data(
+    problem: Problem, test: EfficientTest, target_names: Sequence[str], values: GameValues
+) -> dict[str, Any]:
     """All that the scripts `explorer.js` and `game.js` read."""
     scenarios = problem.scenarios
     pieces = problem.loss.pieces
@@ -65,7 +86,7 @@ def explorer_data(problem: Problem, test: EfficientTest, target_names: Sequence[
         "loss": {"knots": pieces.knots.tolist(), "coefficients": pieces.coefficients.tolist()},
         "settings": settings,
         "checks": _checks(problem, test),
-        "game": _game_values(problem, test),
+        "game": values.least,
         "gameStart": GAME_START,
     }
 
@@ -93,14 +114,3 @@ def _checks(problem: Problem, test: EfficientTest) -> dict[str, Any]:
         "objectives": [(k, n, replace(problem, measure=KOfN(k, n)).objective(test)) for k, n in CHECKED_PAIRS],
         "unit": problem.unit,
     }
-
-
-def _game_values(problem: Problem, test: EfficientTest) -> dict[int, dict[int, float]]:
-    """The least k-of-N objective that weights on these cases can have, if proved, for every N and k of the game."""
-
-    def least(measure: KOfN) -> float:
-        solution = solve(replace(alone, measure=measure))
-        return solution.objective if solution.status is Status.OPTIMAL else math.nan
-
-    alone = problem.restricted_to(test.cases)
-    return {n: {k: least(KOfN(k, n)) for k in range(1, min(n, GAME_MOST_CHARGED) + 1)} for n in GAME_DRAWS}

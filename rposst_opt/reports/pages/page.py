@@ -1,4 +1,4 @@
-"""One self-contained page: a template, its data as JSON, and all styles and scripts within it."""
+"""One self-contained page: a template, its sections, their data as JSON, and all styles and scripts within it."""
 
 import json
 import math
@@ -11,12 +11,19 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 import rposst_opt
+from rposst_opt.reports.pages.sections import Section
 
-EXPLORER_SCRIPTS = ("measures.js", "charts.js", "explorer.js", "game.js")
+SHARED_SCRIPTS = ("measures.js", "charts.js")
 
 
-def render(template: str, *, data: Mapping[str, Any], scripts: Sequence[str], **values: object) -> str:
-    """Fill a template; every value is shown as text, whatever it contains."""
+def render(
+    template: str,
+    *,
+    sections: Sequence[tuple[Section, Mapping[str, Any]]],
+    data: Mapping[str, Any],
+    **values: object,
+) -> str:
+    """Fill a template, and that of each section with what it shows; every value is text, whatever it contains."""
     environment = Environment(
         loader=PackageLoader("rposst_opt.reports.pages"),
         autoescape=True,
@@ -26,8 +33,9 @@ def render(template: str, *, data: Mapping[str, Any], scripts: Sequence[str], **
         keep_trailing_newline=True,
     )
     return environment.get_template(template).render(
+        sections=sections,
         data=inline_json(data),
-        scripts=scripts,
+        scripts=dict.fromkeys([*SHARED_SCRIPTS, *(script for section, _ in sections for script in section.scripts)]),
         asset=asset,
         plotly=Markup(get_plotlyjs()),
         version=rposst_opt.__version__,

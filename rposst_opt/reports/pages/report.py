@@ -1,8 +1,9 @@
-"""What a report is about: everything that there is to run on one problem, run. `report_page` writes it down."""
+"""What a report is about: everything that there is to run on one problem, run. `report_page` only writes it down."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pandas as pd
 
@@ -14,6 +15,7 @@ from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.problem import Problem
 from rposst_opt.reports.analysis import closing_in, size_curve
+from rposst_opt.reports.pages.explorer import GameValues, game_values
 from rposst_opt.results import Scale
 from rposst_opt.solution import Solution, Status
 
@@ -22,6 +24,8 @@ AGREE_SECONDS = 10.0  # for each backend
 PATIENCE = 4.0  # predicted times are wrong by such factors: beyond it a backend is not asked
 SIZES_BEYOND = 2  # how many sizes above the one asked for are shown
 ROUNDS = 500
+
+Tell = Callable[[str], None]  # takes what is being done
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +46,8 @@ class Report:
         `rposst_opt.reports.analysis.size_curve`.
     rounds : DataFrame
         `rposst_opt.reports.analysis.closing_in` on the chosen cases.
+    game_values : GameValues
+        What the game on the page holds its players against.
     agreement : Agreement or None
         None if nobody was asked.
     not_asked : mapping of str to str
@@ -57,7 +63,8 @@ class Report:
     trace: Sequence[tuple[float, float, float]]
     sizes: pd.DataFrame
     rounds: pd.DataFrame
-    agreement: Agreement | None
+    game_values: GameValues = field(default_factory=GameValues)
+    agreement: Agreement | None = None
     not_asked: Mapping[str, str] = field(default_factory=dict)
     interrupted: bool = False
 
@@ -95,7 +102,7 @@ def gather(
     backends: Sequence[str] | None = None,
     agree_seconds: float = AGREE_SECONDS,
     largest_size: int | None = None,
-    tell: Callable[[str], None] = lambda what: None,
+    tell: Tell = lambda what: None,
 ) -> Report | None:
     """Solve the problem and all that the report compares it with; None if no test was found.
 
@@ -129,38 +136,81 @@ def gather(
     solution = solve(problem, backend, time_limit_seconds=time_limit_seconds, progress=trace)
     if solution.test is None:
         return None
-    news = trace.of(solution)
-    largest = problem.size + SIZES_BEYOND if largest_size is None else largest_size
-    largest = min(max(largest, problem.size), len(problem.selectable_cases))
-    # What there is to say if an interrupt comes before the rest.
-    rounds = closing_in(problem, solution.test.cases, rounds=1)
-    sizes = size_curve(problem, [problem.size], known={problem.size: solution})
-    agreement, not_asked = None, dict[str, str]()
-    interrupted = solution.limit is Limit.INTERRUPT
-    try:
-        if not interrupted:
-            tell("regret matching+ on the chosen cases")
-            rounds = closing_in(problem, solution.test.cases, rounds=ROUNDS)
-            tell(f"the best tests of 1 to {largest} cases")
-            sizes = _sizes_up_to(largest, problem, solution, time_limit_seconds)
-            interrupted = bool((sizes["limit"] == Limit.INTERRUPT.value).any())
-        if not interrupted:
-            not_asked = _too_slow(problem, agree_seconds) if backends is None else {}
-            asked = _witnesses(not_asked) if backends is None else backends
-            agreement = agree(problem, asked, time_limit_seconds=agree_seconds, progress=tell) if asked else None
-    except KeyboardInterrupt:
-        interrupted = True
+    report = _first_report(problem, solution, trace.of(solution), scale, target_names)
+    return _all_run(
+        report,
+        (
+            partial(_with_rounds, tell=tell),
+            partial(_with_sizes, tell=tell, largest_size=largest_size, time_limit_seconds=time_limit_seconds),
+            partial(_with_game_values, tell=tell),
+            partial(_with_agreement, tell=tell, backends=backends, seconds=agree_seconds),
+        ),
+    )
+
+
+def _first_report(
+    problem: Problem,
+    solution: Solution,
+    trace: Sequence[tuple[float, float, float]],
+    scale: Scale | None,
+    target_names: Sequence[str] | None,
+) -> Report:
+    """What there is to say of a solution if an interrupt comes before the rest."""
+    assert solution.test is not None
     return Report(
         problem=problem,
         scale=scale or Scale(0.0, 1.0),
         target_names=target_names or [f"target {place}" for place in range(len(problem.targets))],
         solution=solution,
-        trace=news,
-        sizes=sizes,
-        rounds=rounds,
-        agreement=agreement,
+        trace=trace,
+        sizes=size_curve(problem, [problem.size], known={problem.size: solution}),
+        rounds=closing_in(problem, solution.test.cases, rounds=1),
+        interrupted=solution.limit is Limit.INTERRUPT,
+    )
+
+
+def _all_run(report: Report, steps: Iterable[Callable[[Report], Report]]) -> Report:
+    """The report after all steps, or after those before an interrupt."""
+    try:
+        for step in steps:
+            if report.interrupted:
+                break
+            report = step(report)
+    except KeyboardInterrupt:
+        return replace(report, interrupted=True)
+    return report
+
+
+def _with_rounds(report: Report, *, tell: Tell) -> Report:
+    tell("regret matching+ on the chosen cases")
+    return replace(report, rounds=closing_in(report.problem, report.test.cases, rounds=ROUNDS))
+
+
+def _with_sizes(report: Report, *, tell: Tell, largest_size: int | None, time_limit_seconds: float | None) -> Report:
+    problem = report.problem
+    largest = problem.size + SIZES_BEYOND if largest_size is None else largest_size
+    largest = min(max(largest, problem.size), len(problem.selectable_cases))
+    tell(f"the best tests of 1 to {largest} cases")
+    sizes = _sizes_up_to(largest, problem, report.solution, time_limit_seconds)
+    return replace(report, sizes=sizes, interrupted=bool((sizes["limit"] == Limit.INTERRUPT.value).any()))
+
+
+def _with_game_values(report: Report, *, tell: Tell) -> Report:
+    tell("the best weights for every game on the chosen cases")
+    values = game_values(report.problem, report.solution)
+    return replace(report, game_values=values, interrupted=values.interrupted)
+
+
+def _with_agreement(report: Report, *, tell: Tell, backends: Sequence[str] | None, seconds: float) -> Report:
+    problem = report.problem
+    not_asked = _too_slow(problem, seconds) if backends is None else {}
+    asked = _witnesses(not_asked) if backends is None else backends
+    if not asked:
+        return replace(report, not_asked=not_asked)
+    return replace(
+        report,
         not_asked=not_asked,
-        interrupted=interrupted,
+        agreement=agree(problem, asked, time_limit_seconds=seconds, progress=tell),
     )
 
 

@@ -286,8 +286,8 @@ const Explorer = (() => {
     byId("linked").addEventListener("change", (event) => change({ linked: event.target.checked }));
   }
 
-  function start(given) {
-    data = given;
+  function start(page) {
+    data = page.explorer;
     offerWeights();
     Object.assign(settings, data.settings);
     check();

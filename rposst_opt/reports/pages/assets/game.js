@@ -209,8 +209,8 @@ const Game = (() => {
     show();
   }
 
-  function start(given) {
-    data = given;
+  function start(page) {
+    data = page.explorer;
     byId("game-n").replaceChildren(
       ...Object.keys(data.game).map((n) => new Option(n, n, false, Number(n) === data.gameStart.n)),
     );

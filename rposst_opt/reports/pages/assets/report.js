@@ -6,12 +6,10 @@ const Report = (() => {
   const byId = (id) => document.getElementById(id);
   const COLOURS = "Cividis"; // told apart by all eyes, and in grey
   const FEW = 40; // as many names fit on an axis
-  let data;
 
   // The result matrix, and above it the chosen cases alone.
 
-  function matrixChart() {
-    const { policies, cases, results, range, chosen, weights } = data.matrix;
+  function matrixChart({ policies, cases, results, range, chosen, weights }) {
     const narrow = Charts.narrow("chart-matrix");
     const columns = policies.map((_, place) => place);
     const hover = (rows) => rows.map((x) => policies.map((policy) => `${plain(cases[x])}<br>${plain(policy)}`));
@@ -96,8 +94,7 @@ const Report = (() => {
 
   const target = () => Number(byId("target").value);
 
-  function scoresChart() {
-    const { policies, small, smallRanks, full } = data.scores;
+  function scoresChart({ policies, small, smallRanks, full }, targets) {
     const { score, ranks } = full[target()];
     const ends = [Measures.least, Measures.largest].map((end) => end([end(score), end(small)]));
     return {
@@ -124,7 +121,7 @@ const Report = (() => {
       ],
       layout: {
         showlegend: false,
-        xaxis: { title: { text: `full test's score (${tick(data.targets[target()], 24)})` } },
+        xaxis: { title: { text: `full test's score (${tick(targets[target()], 24)})` } },
         yaxis: { title: { text: "small test's score" } },
       },
     };
@@ -139,8 +136,7 @@ const Report = (() => {
 
   const shift = (by) => (by === 0 ? "=" : by > 0 ? `▲ ${by}` : `▼ ${-by}`);
 
-  function showRanking() {
-    const { policies, small, smallRanks, full } = data.scores;
+  function showRanking({ policies, small, smallRanks, full }) {
     const { score, ranks, words } = full[target()];
     byId("ranking-words").textContent = words;
     const order = policies.map((_, j) => j).sort((i, j) => ranks[i] - ranks[j] || smallRanks[i] - smallRanks[j]);
@@ -161,8 +157,7 @@ const Report = (() => {
 
   // Losses, worst first, over the share of scenarios, and how much each counts.
 
-  function lossesChart() {
-    const { names, loss, probability, weight, tail, objective, seen } = data.losses;
+  function lossesChart({ names, loss, probability, weight, tail, objective, seen }) {
     const middle = tail.map((end, place) => end - probability[place] / 2);
     const density = weight.map((value, place) => value / probability[place]);
     return {
@@ -235,8 +230,7 @@ const Report = (() => {
     hovertemplate: `%{x:.6~g}: %{y:.6~g}<extra>${name}</extra>`,
   });
 
-  function runChart() {
-    const { milliseconds, objective, bound } = data.run;
+  function runChart({ milliseconds, objective, bound }) {
     return {
       traces: [
         band(milliseconds, bound, "proved bound", { color: colour("green"), shape: "hv" }),
@@ -249,8 +243,7 @@ const Report = (() => {
     };
   }
 
-  function roundsChart() {
-    const { round, best, bound, objective } = data.rounds;
+  function roundsChart({ round, best, bound, objective }) {
     const line = (y, name, look, extra = {}) => ({ ...band(round, y, name, look), mode: "lines", ...extra });
     const floor = bound[Math.min(bound.length - 1, 9)];
     const spread = Math.max(best[0] - bound[bound.length - 1], 1e-12);
@@ -275,8 +268,7 @@ const Report = (() => {
     return [...lines, ...(cases.length > 8 ? [`and ${cases.length - 8} more`] : [])].join("<br>");
   }
 
-  function sizesChart() {
-    const { size, objective, bound, tests, own } = data.sizes;
+  function sizesChart({ size, objective, bound, tests, own }) {
     return {
       traces: [
         {
@@ -306,8 +298,7 @@ const Report = (() => {
     };
   }
 
-  function weightsChart() {
-    const { cases, chosen, weights } = data.matrix;
+  function weightsChart({ cases, chosen, weights }) {
     const places = chosen.map((_, place) => place);
     return {
       traces: [
@@ -336,24 +327,34 @@ const Report = (() => {
     };
   }
 
-  function start(given) {
-    data = given;
-    Charts.add("chart-weights", weightsChart);
-    Charts.add("chart-matrix", matrixChart);
-    Charts.add("chart-scores", scoresChart);
-    showRanking();
+  // Each section's charts are started with the page's data.
+
+  const startCases = ({ matrix }) => Charts.add("chart-weights", () => weightsChart(matrix));
+
+  const startResults = ({ matrix }) => Charts.add("chart-matrix", () => matrixChart(matrix));
+
+  function startScores({ scores, targets }) {
+    Charts.add("chart-scores", () => scoresChart(scores, targets));
+    showRanking(scores);
     byId("target").addEventListener("change", () => {
-      showRanking();
+      showRanking(scores);
       Charts.paint("chart-scores");
     });
-    Charts.add("chart-losses", lossesChart);
+  }
+
+  function startLosses({ losses }) {
+    Charts.add("chart-losses", () => lossesChart(losses));
     for (const choice of document.getElementsByName("losses")) {
       choice.addEventListener("change", () => Charts.paint("chart-losses"));
     }
-    Charts.add("chart-run", runChart);
-    Charts.add("chart-rounds", roundsChart);
-    Charts.add("chart-sizes", sizesChart);
   }
 
-  return { start };
+  const startSizes = ({ sizes }) => Charts.add("chart-sizes", () => sizesChart(sizes));
+
+  function startRun({ run, rounds }) {
+    Charts.add("chart-run", () => runChart(run));
+    Charts.add("chart-rounds", () => roundsChart(rounds));
+  }
+
+  return { startCases, startResults, startScores, startLosses, startSizes, startRun };
 })();

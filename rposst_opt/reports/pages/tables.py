@@ -1,0 +1,184 @@
+"""What a report's tables and captions say, section by section: what the files in `templates/sections` write."""
+
+from typing import Any
+
+import numpy as np
+
+from rposst_opt.files.records import agreement_rows
+from rposst_opt.reports.pages.charts import OUTERMOST, SortedLosses, colour_range
+from rposst_opt.reports.pages.report import Report
+from rposst_opt.reports.wording import agreement_words, facts, score_errors, status_words
+from rposst_opt.solution import TIE_TOLERANCE, Status
+
+WORST_SHOWN = 30
+
+
+def tiles(report: Report) -> list[dict[str, str]]:
+    """The four things that a colleague looks for first."""
+    problem, solution = report.problem, report.solution
+    robust, mean, worst = score_errors(problem, solution, report.scale)
+    proved = solution.status is Status.OPTIMAL
+    agreeing, agreeing_note = _who_agrees(report)
+    return [
+        {
+            "label": "Score error, in the file's units",
+            "value": f"{robust:.4g}",
+            "note": f"{problem.measure.words}; {mean:.4g} on average, {worst:.4g} at worst",
+        },
+        {
+            "label": "Objective",
+            "value": f"{solution.objective:.4g}",
+            "note": f"{problem.loss.label} loss, in the units that were optimised",
+        },
+        {
+            "label": "Gap",
+            "value": "0" if proved else f"{solution.gap:.3g}" if np.isfinite(solution.gap) else "unknown",
+            "note": (
+                f"proved: no other choice of cases is better by more than {solution.gap:.3g}"
+                if proved
+                else status_words(solution)
+            ),
+        },
+        {
+            "label": "Solvers that agree",
+            "value": agreeing,
+            "note": agreeing_note,
+        },
+    ]
+
+
+def _who_agrees(report: Report) -> tuple[str, str]:
+    """How many solvers came to the same value by themselves, and what is to be said of the others."""
+    agreement = report.agreement
+    if agreement is None:
+        return "–", "none was asked"
+    better = _better_by_others(report)
+    if better is not None:
+        return "0", f"others found a better test, at {better:.4g}"
+    answered = [finding.solution for finding in agreement.findings if finding not in agreement.dissenters]
+    in_time = [solution for solution in answered if solution is not None and solution.limit is None]
+    stopped = sum(solution is not None and solution.limit is not None for solution in answered)
+    notes = [f"{len(agreement.dissenters)} do not" if agreement.dissenters else "nobody disagrees"]
+    if stopped:
+        notes.append(f"{stopped} ran out of time")
+    return str(len(in_time)), "; ".join(notes)
+
+
+def _better_by_others(report: Report) -> float | None:
+    """The best objective of the other solvers, if it is better than this report's test."""
+    best = None if report.agreement is None else report.agreement.best
+    if best is None or best.solution is None or best.capabilities is None:
+        return None
+    allowance = report.problem.allowance(TIE_TOLERANCE + best.capabilities.tolerance)
+    better = best.solution.objective < report.solution.objective - allowance
+    return best.solution.objective if better else None
+
+
+def cases(report: Report) -> dict[str, Any]:
+    """The small test, and what is known about it."""
+    test = report.test
+    return {
+        "chosen": [
+            (name, f"{weight:.4f}") for name, weight in zip(test.case_names, test.weights.tolist(), strict=True)
+        ],
+        "facts": facts(report.problem, report.solution, report.scale),
+    }
+
+
+def results(report: Report) -> dict[str, Any]:
+    """Where colours end, if that is before the results do."""
+    results = report.problem.results
+    if colour_range(results) == (results.min(), results.max()):
+        return {"colour_words": ""}
+    ends = f"the {OUTERMOST[0]:.0%} and {OUTERMOST[1]:.0%} quantiles"
+    return {"colour_words": f" Colours end at {ends}, because a few results are far out."}
+
+
+def scores(report: Report) -> dict[str, Any]:
+    """The targets to choose from."""
+    return {"targets": report.target_names}
+
+
+def losses(report: Report) -> dict[str, Any]:
+    """What the shade is."""
+    return {"measure_words": f"the {report.problem.measure.words}"}
+
+
+def worst(report: Report) -> dict[str, Any]:
+    """The scenarios on which the small test is most wrong."""
+    sorted_losses = SortedLosses.of(report)
+    words = (
+        f"The antagonist puts weight on {int((sorted_losses.weights > 0).sum()):,} of {report.problem.n_scenarios:,}; "
+        "the worst come first. Where losses tie, it charges them in the order of the file. Scores are in the units "
+        "of the file, losses in those that were optimised."
+    )
+    return {"words": words, "rows": _worst_rows(report, sorted_losses)}
+
+
+def _worst_rows(report: Report, losses: SortedLosses) -> list[dict[str, str]]:
+    problem, scale = report.problem, report.scale
+    scores, targets = problem.scores(report.test), problem.scenarios.targets
+    rows = []
+    for place, scenario in enumerate(losses.order[:WORST_SHOWN].tolist()):
+        policy = int(problem.scenarios.policies[scenario])
+        rows.append(
+            {
+                "policy": problem.policy_names[policy],
+                "target": report.target_names[targets[scenario]],
+                "full": f"{scale.score_in_file_units(problem.scenarios.full_scores[scenario]):.5g}",
+                "small": f"{scale.score_in_file_units(scores[policy]):.5g}",
+                "loss": f"{losses.losses[place]:.5g}",
+                "weight": f"{losses.weights[place]:.4g}",
+            }
+        )
+    return rows
+
+
+def sizes(report: Report) -> dict[str, Any]:
+    """Whether all sizes are proved."""
+    if (report.sizes["status"] == Status.OPTIMAL.value).all():
+        return {"words": "All are proved optimal."}
+    return {"words": "Where a size is not proved, a whisker reaches down to the proved bound."}
+
+
+def run(report: Report) -> dict[str, Any]:
+    """Whose run it was, and how it ended."""
+    return {"words": f"The run of {report.solution.backend}: {status_words(report.solution)}."}
+
+
+def agreement(report: Report) -> dict[str, Any]:
+    """Who came to the same value, and who did not."""
+    return {"words": _agreement_words(report), "rows": _agreement_rows(report)}
+
+
+def _agreement_words(report: Report) -> str:
+    if report.agreement is None:
+        return "An interrupt came before others were asked." if report.interrupted else "Nobody else was asked."
+    better = _better_by_others(report)
+    told = agreement_words(report.agreement)
+    if better is not None:
+        told = f"The others found a better test than this report's, at {better:.6g}. Among themselves: {told}"
+    return f"{told} Every test is scored again by one judge; no solver's own number is shown as its objective."
+
+
+def _agreement_rows(report: Report) -> list[dict[str, str]]:
+    def shown(value: float | None, form: str) -> str:
+        return "" if value is None else format(value, form)
+
+    rows = [] if report.agreement is None else agreement_rows(report.agreement)
+    told = [
+        {
+            "backend": row["backend"],
+            "verdict": row["verdict"],
+            "kind": row["verdict"],
+            "objective": shown(row["objective"], ".9f"),
+            "lower_bound": shown(row["lower_bound"], ".9f"),
+            "seconds": shown(row["seconds"], ".2f"),
+            "reason": row["reason"] or row["version"],
+        }
+        for row in rows
+    ]
+    nothing = {"objective": "", "lower_bound": "", "seconds": "", "kind": "soft", "verdict": "not asked"}
+    return told + [
+        {"backend": name, "reason": f"predicted to take {words}", **nothing} for name, words in report.not_asked.items()
+    ]
