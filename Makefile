@@ -1,18 +1,18 @@
-# Everything that this project needs is installed into .venv by the first target that is asked for.
+# What a target needs is installed into .venv when it is first asked for: the core for the demo, all for the rest.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := solvers,kmeans,axelrod,cluster,openspiel
+RELEASE := $(CURDIR)/.venv-release
 
-.PHONY: demo test lint typecheck pytest test-lowest pictures bench bench-quick bench-methods bench-kernels bench-many bench-exact clean help
+.PHONY: demo test lint typecheck pytest test-lowest release-check pictures bench bench-quick bench-methods bench-kernels bench-many bench-exact clean help
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-demo: $(VENV)/installed  ## install, then choose a test from start to end
+demo: $(VENV)/core  ## install the core, then choose a test from start to end
 	$(BIN)/rposst demo
 
-test: lint typecheck pytest  ## install, then check style, types and behaviour
+test: lint typecheck pytest  ## install all, then check style, types and behaviour
 
 lint: $(VENV)/installed  ## check style
 	$(BIN)/ruff check .
@@ -50,22 +50,42 @@ bench-exact: $(VENV)/installed  ## time the exact solver and MILP solvers, and w
 test-lowest:  ## run the tests with the lowest versions of all dependencies
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip uv
-	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[$(EXTRAS)]'
-	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis pytest pytest-benchmark selenium
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[all]'
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis pytest pytest-benchmark pyyaml selenium
 	.venv-lowest/bin/pytest
 
 pictures: $(VENV)/installed  ## draw the tutorial's pictures anew, and the README's picture of a report
 	$(BIN)/python docs/make_pictures.py
 	PYTHONPATH=tests $(BIN)/python docs/make_screenshot.py
 
-$(VENV)/installed: pyproject.toml Makefile
+# The wheel runs in an empty folder outside the checkout, so that its own files are what runs.
+release-check: export PYTHONPATH :=
+release-check: $(VENV)/installed  ## build the distributions, look into them, and run the wheel in an empty environment
+	$(BIN)/python -m pip install --quiet --group release
+	rm -rf dist $(RELEASE)
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python .ci/check_distributions.py dist
+	$(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/python -m pip install --quiet dist/*.whl
+	elsewhere=$$(mktemp -d) && trap 'rm -rf "$$elsewhere"' EXIT && cd "$$elsewhere" && \
+		$(RELEASE)/bin/python -c 'import formulations, rposst_opt, sys; \
+			assert all(m.__file__.startswith(sys.prefix) for m in (formulations, rposst_opt))' && \
+		$(RELEASE)/bin/rposst --version && \
+		$(RELEASE)/bin/rposst demo
+
+$(VENV)/core: pyproject.toml Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "rposst-opt needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/installed: $(VENV)/core
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
 	@touch $@
 
 clean:  ## remove the environments and caches
-	rm -rf .venv .venv-lowest .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks dist
+	rm -rf .venv .venv-lowest .venv-release .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
