@@ -30,7 +30,7 @@ from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress, Stats
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.kernels.regret_matching import make_tuple_run, play_tuple, play_tuples, tuple_at
-from rposst_opt.solvers.kernels.response import make_game, make_response
+from rposst_opt.solvers.kernels.response import make_response, problem_arrays
 from rposst_opt.solvers.running import announced_compilation, available_cores, check_counts
 
 ROUNDING = 1e-12  # relative to the scale of losses: a bound must exceed the best loss by more than this to prune
@@ -114,7 +114,7 @@ class _Search:
 
     def __init__(self, problem: Problem, method: RegretMatching, gap: float) -> None:
         self.problem = problem
-        self.game = make_game(problem)
+        self.arrays = problem_arrays(problem)
         self.selectable = np.array(problem.selectable_cases, dtype=np.int64)
         self.required = np.array(problem.required_cases, dtype=np.int64)
         # A single case has the weight one in every round.
@@ -135,7 +135,7 @@ class _Search:
         weights = np.empty(self.problem.n_chosen)
         started = time.perf_counter()
         loss, lower_bound, done, rounds_played = play_tuples(
-            first, count, self.selectable, self.required, rounds, self.cutoff, self.lead, self.game, cases, weights
+            first, count, self.selectable, self.required, rounds, self.cutoff, self.lead, self.arrays, cases, weights
         )
         seconds = time.perf_counter() - started
         return _Stretch(loss, rank, cases, weights, lower_bound, done, rounds_played, seconds)
@@ -199,9 +199,9 @@ class _Search:
             everything,
             rounds,
             np.array([np.inf, 0.0]),
-            self.game,
+            self.arrays,
             make_tuple_run(len(everything), self.problem.n_policies),
-            make_response(self.game),
+            make_response(self.arrays),
         )
         return float(bound)
 
