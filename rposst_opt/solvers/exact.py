@@ -52,7 +52,7 @@ import numpy as np
 
 from rposst_opt.arrays import IntArray
 from rposst_opt.certificate import Certificate
-from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress, Stats
+from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError, Unsupported
 from rposst_opt.measures import Mean, Mixture
@@ -61,7 +61,7 @@ from rposst_opt.solution import rank_tests
 from rposst_opt.solvers.kernels.hitting_set import Plan
 from rposst_opt.solvers.kernels.response import least_loss, scaled_problem_arrays
 from rposst_opt.solvers.kernels.tuple_game import make_tuple_game, place_row, settle
-from rposst_opt.solvers.running import announced_compilation, available_cores, check_counts
+from rposst_opt.solvers.running import available_cores, check_counts, running
 from rposst_opt.solvers.searchers import OWN_CUTS, FoundTest, Front, Searchers
 
 # In units of the largest loss there can be:
@@ -123,13 +123,10 @@ class Exact:
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Search until all tuples are ruled out or reported, or the budget is spent."""
-        started = time.perf_counter()
-        with budget.listening_for_interrupts():
-            with announced_compilation("exact"):
+        with running(budget) as run:
+            with run.compiling("exact"):
                 proof = _Proof(problem, self, budget)
                 proof.settle_first_tuple()
-            budget.restart_clock()
-            ready = time.perf_counter()
             limit = proof.run()
         tests = proof.tests()
         return Candidate(
@@ -138,9 +135,7 @@ class Exact:
             ranking=tests if proof.wants_ranking else (),
             certificate=proof.make_certificate() if self.certificate and limit is None else None,
             limit=limit,
-            stats=Stats(
-                build_seconds=ready - started,
-                solve_seconds=time.perf_counter() - ready,
+            stats=run.stats(
                 tuples=int(proof.share_done * problem.n_tuples),
                 solved=proof.searchers.leaves,
                 rounds=proof.searchers.calls,

@@ -29,13 +29,13 @@ from typing import ClassVar
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress, Stats
+from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.baselines import KMeansAnchors
 from rposst_opt.solvers.kernels.response import ProblemArrays, least_loss, scaled_problem_arrays
 from rposst_opt.solvers.kernels.swaps import find_swap, price_cases, settle_rows, try_additions
 from rposst_opt.solvers.kernels.tuple_game import make_cut_mixture, make_tuple_game
-from rposst_opt.solvers.running import announced_compilation, available_cores, check_counts
+from rposst_opt.solvers.running import available_cores, check_counts, running
 
 # In units of the largest loss there can be:
 TOLERANCE = 1e-11  # to which one tuple is solved
@@ -87,13 +87,10 @@ class LocalSearch:
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Bound, construct, climb and kick, as far as the budget allows."""
-        started = time.perf_counter()
-        with budget.listening_for_interrupts():
-            with announced_compilation("local-search"):
+        with running(budget) as run:
+            with run.compiling("local-search"):
                 search = _Search(problem, self, budget)
                 search.settle_first_tuple()
-            budget.restart_clock()
-            ready = time.perf_counter()
             limit = search.run()
         best = search.best
         order = np.argsort(best.rows)
@@ -101,12 +98,7 @@ class LocalSearch:
             test=problem.test(cases=best.rows[order].tolist(), weights=best.weights[order] / best.weights.sum()),
             lower_bound=float(search.bound * problem.unit),
             limit=limit,
-            stats=Stats(
-                build_seconds=ready - started,
-                solve_seconds=time.perf_counter() - ready,
-                solved=sum(climber.settled for climber in search.climbers),
-                kicks=search.kicks,
-            ),
+            stats=run.stats(solved=sum(climber.settled for climber in search.climbers), kicks=search.kicks),
         )
 
 
