@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from rposst_opt.contract import Budget, Stats
 from rposst_opt.errors import ProblemError
+from rposst_opt.solvers.kernels.compiling import replacing_outdated
 
 logger = logging.getLogger("rposst_opt")
 
@@ -56,7 +57,7 @@ class Run:
     @contextmanager
     def compiling(self, kernels: str) -> Iterator[None]:
         """Within this the solver gets ready, with these kernels; only then does the time limit begin to run."""
-        with announced_compilation(kernels):
+        with announced_compilation(kernels), replacing_outdated():
             yield
         self._budget.restart_clock()
         self._ready = time.perf_counter()
