@@ -9,9 +9,9 @@ import pytest
 import rposst_opt as ro
 from benchmarks.regret_matching import racing_arrows_problem
 from rposst_opt.backends.synthetic import SyntheticProblem
-from rposst_opt.solvers.kernels.response import scaled_game
+from rposst_opt.solvers.kernels.response import scaled_problem_arrays
 from rposst_opt.solvers.kernels.swaps import price_cases, settle_rows
-from rposst_opt.solvers.kernels.tuple_game import make_mixture, make_tuple_game
+from rposst_opt.solvers.kernels.tuple_game import make_cut_mixture, make_tuple_game
 
 Benchmark = Callable[..., Any]
 
@@ -19,12 +19,12 @@ Benchmark = Callable[..., Any]
 @pytest.mark.parametrize("size", [3, 10, 30])
 def test_settling_a_set_of_cases(benchmark: Benchmark, size: int) -> None:
     problem = SyntheticProblem("binary", 400, size, 60, 4, "cvar-0.01", "absolute", 0).problem()
-    game = scaled_game(problem, np.arange(problem.n_cases))
-    mixture = make_mixture(game, size)
+    arrays = scaled_problem_arrays(problem, np.arange(problem.n_cases))
+    mixture = make_cut_mixture(arrays, size)
     rows = np.arange(size) * 7
 
     def settle_afresh() -> tuple[float, float]:
-        return settle_rows(rows, 1e-11, game, make_tuple_game(game, size), mixture)
+        return settle_rows(rows, 1e-11, arrays, make_tuple_game(arrays, size), mixture)
 
     lower, upper = benchmark(settle_afresh)
     assert upper - lower < 1e-9
@@ -32,11 +32,11 @@ def test_settling_a_set_of_cases(benchmark: Benchmark, size: int) -> None:
 
 def test_pricing_two_thousand_cases(benchmark: Benchmark) -> None:
     problem = SyntheticProblem("binary", 2000, 30, 60, 4, "cvar-0.01", "absolute", 0).problem()
-    game = scaled_game(problem, np.arange(problem.n_cases))
-    room, mixture, prices = make_tuple_game(game, 30), make_mixture(game, 30), np.empty(2000)
+    arrays = scaled_problem_arrays(problem, np.arange(problem.n_cases))
+    workspace, mixture, prices = make_tuple_game(arrays, 30), make_cut_mixture(arrays, 30), np.empty(2000)
     rows = np.arange(30) * 60
-    lower, _ = settle_rows(rows, 1e-11, game, room, mixture)
-    least = benchmark(price_cases, game, mixture, prices)
+    lower, _ = settle_rows(rows, 1e-11, arrays, workspace, mixture)
+    least = benchmark(price_cases, arrays, mixture, prices)
     assert least == prices.min()
     assert prices[rows].min() == pytest.approx(lower, abs=1e-9)
 

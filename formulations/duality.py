@@ -19,6 +19,7 @@ import numpy as np
 
 from formulations.epigraph import Epigraph
 from rposst_opt.arrays import FloatArray
+from rposst_opt.certificate import cut_values
 
 
 def allowed_tail_weights(epigraph: Epigraph, multipliers: FloatArray) -> FloatArray:
@@ -55,12 +56,11 @@ def dual_cut(epigraph: Epigraph, tail_weights: FloatArray, pulls: FloatArray) ->
         α_s δ_s: by how much the optimum would change with scenario s's target, up to sign.
     """
     counted = tail_weights > 0
-    alpha = tail_weights[counted]
-    with np.errstate(over="ignore"):
-        slopes = pulls[counted] / alpha
-    slopes = np.clip(slopes, *epigraph.pieces.slope(np.array([-1.0, 1.0])))  # errors lie in [-1, 1]: no others occur
-    levels = alpha * (slopes * epigraph.full_scores[counted] + epigraph.pieces.conjugate(slopes))
-    policies = epigraph.policies[counted]
-    pull_of_policy = np.bincount(policies, alpha * slopes, minlength=epigraph.results.shape[1])
-    cut: FloatArray = epigraph.results @ pull_of_policy - levels.sum()
-    return cut
+    least, greatest = epigraph.pieces.slope(np.array([-1.0, 1.0]))  # errors lie in [-1, 1]: no other slopes occur
+    return cut_values(
+        errors=epigraph.results[:, epigraph.policies[counted]] - epigraph.full_scores[counted],
+        tail_weights=tail_weights[counted],
+        pulls=pulls[counted],
+        pieces=epigraph.pieces,
+        slope_range=(float(least), float(greatest)),
+    )

@@ -27,11 +27,39 @@ import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.errors import ProblemError
+from rposst_opt.losses import PiecewiseQuadratic
 from rposst_opt.problem import Problem
 
 CHECK_TOLERANCE = 1e-9  # of weights, which sum to one, and of values in units of the largest loss
 MOST_ENUMERATED = 3_000_000  # tuples that are all looked at; of more, a sample is
 CHUNK = 20_000
+
+
+def cut_values(
+    *,
+    errors: FloatArray,
+    tail_weights: FloatArray,
+    pulls: FloatArray,
+    pieces: PiecewiseQuadratic,
+    slope_range: tuple[float, float],
+) -> FloatArray:
+    r"""The numbers :math:`c_x = \sum_s \alpha_s [\delta_s (A_{x j_s} - b_s) - \Delta^*(\delta_s)]` of a cut.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (n_cases, n_counted)
+        What each test case alone would err by in each scenario that has a weight, ``A[x, j_s] - b_s``.
+    tail_weights, pulls : ndarray of shape (n_counted,)
+        α, all positive, and αδ.
+    pieces : PiecewiseQuadratic
+        The loss, whose conjugate is Δ*.
+    slope_range : tuple of float
+        Slopes outside are moved to its ends: inside it Δ* must be finite.
+    """
+    with np.errstate(over="ignore"):  # a tiny weight may have a slope beyond all numbers, which is moved to an end
+        slopes = np.clip(pulls / tail_weights, *slope_range)
+    values: FloatArray = errors @ (tail_weights * slopes) - tail_weights @ pieces.conjugate(slopes)
+    return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +103,14 @@ class CertificateCut:
 
     def values(self, problem: Problem) -> FloatArray:
         """The numbers c_x, one per test case."""
-        pieces, alpha = problem.loss.pieces, self.tail_weights
-        slopes = np.clip(self.pulls / alpha, *pieces.slope_range())
-        policies = problem.scenarios.policies[self.scenarios]
-        errors = problem.results[:, policies] - problem.scenarios.full_scores[self.scenarios]
-        values: FloatArray = errors @ (alpha * slopes) - alpha @ pieces.conjugate(slopes)
-        return values
+        pieces, scenarios = problem.loss.pieces, problem.scenarios
+        return cut_values(
+            errors=problem.results[:, scenarios.policies[self.scenarios]] - scenarios.full_scores[self.scenarios],
+            tail_weights=self.tail_weights,
+            pulls=self.pulls,
+            pieces=pieces,
+            slope_range=pieces.slope_range(),
+        )
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,9 @@
 """Compiled kernels must not outlive the sources they were made from."""
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,12 +37,39 @@ def test_what_earlier_sources_left_is_removed_and_nothing_else(sources: Path) ->
     (before / "kernel.nbc").write_text("machine code")
     other = before.parent / "something.pyc"
     other.write_text("not ours")
-    assert compiling.cache_folder(sources) == before
+    compiling.remove_outdated(compiling.cache_folder(sources))
     assert before.exists()
     (sources / "response.py").write_text("# all new\n")
-    assert compiling.cache_folder(sources) != before
+    after = compiling.cache_folder(sources)
+    assert after != before
+    assert before.exists()
+    after.mkdir()
+    compiling.remove_outdated(after)
     assert not before.exists()
+    assert after.exists()
     assert other.exists()
+
+
+def test_a_mere_import_removes_nothing_and_compiling_does(tmp_path: Path) -> None:
+    outdated = tmp_path / (compiling.PREFIX + "of-another-version")
+    outdated.mkdir()
+    (outdated / "kernel.nbc").write_text("machine code")
+    run_python("import rposst_opt.solvers.exact, rposst_opt.solvers.sampled", cache=tmp_path)
+    assert (outdated / "kernel.nbc").exists()
+    solving = "import rposst_opt as ro; ro.solve(ro.Problem(results=[[0.0], [1.0]], size=1), 'sampled-regret-matching')"
+    run_python(solving, cache=tmp_path)
+    assert not outdated.exists()
+    kept = sorted(tmp_path.rglob("*.nbc"))
+    assert kept
+    outdated.mkdir()
+    run_python(solving, cache=tmp_path)  # loads what was kept: nothing new, nothing outdated by it
+    assert outdated.exists()
+    assert sorted(tmp_path.rglob("*.nbc")) == kept
+
+
+def run_python(code: str, *, cache: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(compiling.SOURCES.parents[2])}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
 def test_a_folder_that_the_user_names_is_used(sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ import rposst_opt as ro
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.solvers import exact
 from rposst_opt.solvers.kernels.hitting_set import Nodes, count_bits, first_member
-from rposst_opt.solvers.kernels.response import scaled_game
+from rposst_opt.solvers.kernels.response import scaled_problem_arrays
 from rposst_opt.solvers.kernels.tuple_game import make_tuple_game, place_row, settle
 from rposst_opt.solvers.searchers import set_of
 
@@ -171,44 +171,44 @@ def test_the_optimum_of_one_tuple_equals_a_linear_program(seed: int) -> None:
     cases = tuple(
         sorted(rng.choice(problem.n_cases, int(rng.integers(1, problem.n_cases + 1)), replace=False).tolist())
     )
-    game = scaled_game(problem, np.arange(problem.n_cases))
-    room = make_tuple_game(game, len(cases))
+    arrays = scaled_problem_arrays(problem, np.arange(problem.n_cases))
+    workspace = make_tuple_game(arrays, len(cases))
     for row, case in enumerate(cases):
-        place_row(row, case, game.results, room)
-    lower, upper = settle(len(cases), np.inf, -np.inf, 1e-12, game, room)
+        place_row(row, case, arrays.results, workspace)
+    lower, upper = settle(len(cases), np.inf, -np.inf, 1e-12, arrays, workspace)
     wanted = optimum_by_linear_program(problem, cases, corners) / problem.unit
     assert abs(lower - wanted) <= 1e-9 + problem.rounding / problem.unit
     assert abs(upper - wanted) <= 1e-9 + problem.rounding / problem.unit
-    weights = room.vectors[1, : len(cases)]
+    weights = workspace.vectors[1, : len(cases)]
     objective = problem.objective(problem.test(cases=cases, weights=weights / weights.sum())) / problem.unit
     assert abs(objective - upper) <= 1e-12 + 2 * problem.rounding / problem.unit
 
 
 def test_settling_stops_at_the_threshold_with_a_mixture_that_proves_it() -> None:
     problem = ro.Problem(results=np.random.default_rng(0).random((10, 30)), size=4, measure=ro.CVaR(0.1))
-    game = scaled_game(problem, np.arange(10))
-    room = make_tuple_game(game, 4)
+    arrays = scaled_problem_arrays(problem, np.arange(10))
+    workspace = make_tuple_game(arrays, 4)
     for row in range(4):
-        place_row(row, row, game.results, room)
-    full, _ = settle(4, np.inf, -np.inf, 1e-12, game, room)
-    room = make_tuple_game(game, 4)
+        place_row(row, row, arrays.results, workspace)
+    full, _ = settle(4, np.inf, -np.inf, 1e-12, arrays, workspace)
+    workspace = make_tuple_game(arrays, 4)
     for row in range(4):
-        place_row(row, row, game.results, room)
-    lower, _ = settle(4, 0.9 * full, -np.inf, 1e-12, game, room)
+        place_row(row, row, arrays.results, workspace)
+    lower, _ = settle(4, 0.9 * full, -np.inf, 1e-12, arrays, workspace)
     assert 0.9 * full <= lower <= full + 1e-12
-    _, upper = settle(4, np.inf, 1.2 * full, 1e-12, game, room)
+    _, upper = settle(4, np.inf, 1.2 * full, 1e-12, arrays, workspace)
     assert upper < 1.2 * full
 
 
 def test_nothing_is_proved_by_weights_that_are_good_enough_at_once() -> None:
     """The first question already ends it, and there is no basis yet whose value could be mistaken for a bound."""
     problem = ro.Problem(results=np.full((4, 3), 0.5), size=2)
-    game = scaled_game(problem, np.arange(4))
-    room = make_tuple_game(game, 2)
-    room.inverse[:], room.values[:], room.basic[:] = 1e9, 1e9, 0
-    place_row(0, 0, game.results, room)
-    place_row(1, 1, game.results, room)
-    assert settle(2, 1e-3, 1e-3, 1e-12, game, room) == (-np.inf, 0.0)
+    arrays = scaled_problem_arrays(problem, np.arange(4))
+    workspace = make_tuple_game(arrays, 2)
+    workspace.inverse[:], workspace.values[:], workspace.basic[:] = 1e9, 1e9, 0
+    place_row(0, 0, arrays.results, workspace)
+    place_row(1, 1, arrays.results, workspace)
+    assert settle(2, 1e-3, 1e-3, 1e-12, arrays, workspace) == (-np.inf, 0.0)
 
 
 # Larger problems.

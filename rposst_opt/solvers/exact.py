@@ -52,16 +52,16 @@ import numpy as np
 
 from rposst_opt.arrays import IntArray
 from rposst_opt.certificate import Certificate
-from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress, Stats
+from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError, Unsupported
 from rposst_opt.measures import Mean, Mixture
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solution import rank_tests
 from rposst_opt.solvers.kernels.hitting_set import Plan
-from rposst_opt.solvers.kernels.response import least_loss, scaled_game
+from rposst_opt.solvers.kernels.response import least_loss, scaled_problem_arrays
 from rposst_opt.solvers.kernels.tuple_game import make_tuple_game, place_row, settle
-from rposst_opt.solvers.running import announced_compilation, available_cores, check_counts
+from rposst_opt.solvers.running import available_cores, check_counts, running
 from rposst_opt.solvers.searchers import OWN_CUTS, FoundTest, Front, Searchers
 
 # In units of the largest loss there can be:
@@ -123,13 +123,10 @@ class Exact:
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Search until all tuples are ruled out or reported, or the budget is spent."""
-        started = time.perf_counter()
-        with budget.listening_for_interrupts():
-            with announced_compilation("exact"):
+        with running(budget) as run:
+            with run.compiling("exact"):
                 proof = _Proof(problem, self, budget)
-                proof.warm_up()
-            budget.restart_clock()
-            ready = time.perf_counter()
+                proof.settle_first_tuple()
             limit = proof.run()
         tests = proof.tests()
         return Candidate(
@@ -138,9 +135,7 @@ class Exact:
             ranking=tests if proof.wants_ranking else (),
             certificate=proof.make_certificate() if self.certificate and limit is None else None,
             limit=limit,
-            stats=Stats(
-                build_seconds=ready - started,
-                solve_seconds=time.perf_counter() - ready,
+            stats=run.stats(
                 tuples=int(proof.share_done * problem.n_tuples),
                 solved=proof.searchers.leaves,
                 rounds=proof.searchers.calls,
@@ -151,14 +146,14 @@ class Exact:
 
 
 class _Proof:
-    """One run: the incumbent, what was found, and what is proved. All values are in the scaled game's units."""
+    """One run: the incumbent, what was found, and what is proved. All values are in the scaled arrays' units."""
 
     def __init__(self, problem: Problem, method: Exact, budget: Budget) -> None:
         self.problem, self.method, self.budget = problem, method, budget
         self.wants_ranking = method.top is not None or method.all_optimal
         self.cases, n_required = _cases_to_search(problem, everything=self.wants_ranking)
-        game = scaled_game(problem, self.cases)
-        n_cases, n_policies = game.results.shape
+        arrays = scaled_problem_arrays(problem, self.cases)
+        n_cases, n_policies = arrays.results.shape
         self.plan = Plan(
             size=problem.size,
             n_selectable=n_cases - n_required,
@@ -167,11 +162,11 @@ class _Proof:
             margin=max(budget.gap / problem.unit, MARGIN),
             slack=SLACK,
             tolerance=TOLERANCE,
-            call_cost=300.0 + n_policies * (0.3 * problem.n_chosen + 3.0) + 20.0 * game.most_chosen,
+            call_cost=300.0 + n_policies * (0.3 * problem.n_chosen + 3.0) + 20.0 * arrays.most_chosen,
             step_cost=60.0,
         )
         capacity = min(method.top or OWN_CUTS, OWN_CUTS) if self.wants_ranking else 1
-        self.searchers = Searchers(game, self.plan, capacity=capacity, record=method.certificate)
+        self.searchers = Searchers(arrays, self.plan, capacity=capacity, record=method.certificate)
         self.floor = least_loss(problem)
         self.bound = self.floor
         self.best = FoundTest(math.inf, (), np.empty(0))
@@ -181,8 +176,8 @@ class _Proof:
         self.is_complete, self.share_done = False, 0.0
         self.told, self.told_value = time.monotonic(), math.inf
 
-    def warm_up(self) -> None:
-        """Have the kernels compiled, or loaded, by settling the first tuple there is."""
+    def settle_first_tuple(self) -> None:
+        """Make the first tuple there is the incumbent; by the way the kernels are compiled, or loaded."""
         self.searchers.explore_alone(self.searchers.only(tuple(range(self.plan.size))), math.inf)
         self._take_found()
 
@@ -253,7 +248,7 @@ class _Proof:
             if front.is_done:
                 self.bound = max(self.bound, min(threshold - SLACK, front.unresolved))
             elif self.best.value >= threshold:
-                ladder.tire()
+                ladder.note_failure()
                 return None
 
     def _advance(self, front: Front, rung: float | None, work: float, pool: ThreadPoolExecutor) -> Limit | None:
@@ -327,7 +322,7 @@ class _Proof:
         threshold = self._threshold() if self.is_complete else self.bound + SLACK
         exceptions = {cases for cases, value in self.closed.items() if value < threshold}
         self.searchers.rule_out(self.closed.keys() - exceptions, threshold)
-        # In the game's units a slope is that of the scaled loss by the scaled error.
+        # In the arrays' units a slope is that of the scaled loss by the scaled error.
         unit = self.problem.unit / (float(np.ptp(self.problem.results)) or 1.0)
         return Certificate(
             bound=float(min(threshold - SLACK, self.unresolved) * self.problem.unit),
@@ -364,20 +359,22 @@ class _TieBreaker:
     def __init__(self, problem: Problem, cases: IntArray, plan: Plan) -> None:
         self.problem, self.plan = problem, plan
         self.place_of = {case: place for place, case in enumerate(cases.tolist())}
-        self.games = [
-            scaled_game(replace(problem, measure=Mixture([(1 - share, problem.measure), (share, Mean())])), cases)
+        self.arrays_of_shares = [
+            scaled_problem_arrays(
+                replace(problem, measure=Mixture([(1 - share, problem.measure), (share, Mean())])), cases
+            )
             for share in MEAN_SHARES
         ]
 
     def improve(self, test: EfficientTest) -> EfficientTest:
         """The same cases with weights that are no worse, and better on average if there are such."""
         allowed = self.problem.objective(test) + MARGIN / 4 * self.problem.unit
-        for game in self.games:
-            room = make_tuple_game(game, self.plan.most_rows)
+        for arrays in self.arrays_of_shares:
+            workspace = make_tuple_game(arrays, self.plan.most_rows)
             for row, case in enumerate(test.cases):
-                place_row(row, self.place_of[case], game.results, room)
-            settle(len(test.cases), math.inf, -math.inf, TOLERANCE, game, room)
-            weights = room.vectors[1, : len(test.cases)]
+                place_row(row, self.place_of[case], arrays.results, workspace)
+            settle(len(test.cases), math.inf, -math.inf, TOLERANCE, arrays, workspace)
+            weights = workspace.vectors[1, : len(test.cases)]
             improved = self.problem.test(cases=test.cases, weights=weights / weights.sum())
             if self.problem.objective(improved) <= allowed:
                 return improved
@@ -391,7 +388,7 @@ class _Ladder:
         self.front: Front | None = None
         self.threshold = math.inf
         self.step = FIRST_STEP
-        self.tired = False
+        self.failed_once = False
 
     def next_rung(self, proof: _Proof) -> tuple[Front, float] | None:
         """The search to go on with, and its threshold; None when the bound is as good as at the incumbent."""
@@ -402,14 +399,14 @@ class _Ladder:
             if high - low <= CLOSEST_RUNG * abs(high):
                 return None
             self.front, self.threshold = proof.searchers.new_front(), low + self.step * (high - low)
-            self.tired = False
+            self.failed_once = False
         return self.front, self.threshold
 
-    def tire(self) -> None:
-        """Note that a round did not do. After a second one try for less, unless the end is in sight."""
-        if self.tired and self.front is not None and self.front.share_done() < 0.5:
+    def note_failure(self) -> None:
+        """Note that a round did not reach the rung. After a second one try for less, unless the end is in sight."""
+        if self.failed_once and self.front is not None and self.front.share_done() < 0.5:
             self.front, self.step = None, self.step / 2
-        self.tired = not self.tired
+        self.failed_once = not self.failed_once
 
 
 def _cases_to_search(problem: Problem, *, everything: bool) -> tuple[IntArray, int]:

@@ -29,13 +29,13 @@ from typing import ClassVar
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress, Stats
+from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.baselines import KMeansAnchors
-from rposst_opt.solvers.kernels.response import Game, least_loss, scaled_game
+from rposst_opt.solvers.kernels.response import ProblemArrays, least_loss, scaled_problem_arrays
 from rposst_opt.solvers.kernels.swaps import find_swap, price_cases, settle_rows, try_additions
-from rposst_opt.solvers.kernels.tuple_game import make_mixture, make_tuple_game
-from rposst_opt.solvers.running import announced_compilation, available_cores, check_counts
+from rposst_opt.solvers.kernels.tuple_game import make_cut_mixture, make_tuple_game
+from rposst_opt.solvers.running import available_cores, check_counts, running
 
 # In units of the largest loss there can be:
 TOLERANCE = 1e-11  # to which one tuple is solved
@@ -87,13 +87,10 @@ class LocalSearch:
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Bound, construct, climb and kick, as far as the budget allows."""
-        started = time.perf_counter()
-        with budget.listening_for_interrupts():
-            with announced_compilation("local-search"):
+        with running(budget) as run:
+            with run.compiling("local-search"):
                 search = _Search(problem, self, budget)
-                search.warm_up()
-            budget.restart_clock()
-            ready = time.perf_counter()
+                search.settle_first_tuple()
             limit = search.run()
         best = search.best
         order = np.argsort(best.rows)
@@ -101,12 +98,7 @@ class LocalSearch:
             test=problem.test(cases=best.rows[order].tolist(), weights=best.weights[order] / best.weights.sum()),
             lower_bound=float(search.bound * problem.unit),
             limit=limit,
-            stats=Stats(
-                build_seconds=ready - started,
-                solve_seconds=time.perf_counter() - ready,
-                solved=sum(climber.settled for climber in search.climbers),
-                kicks=search.kicks,
-            ),
+            stats=run.stats(solved=sum(climber.settled for climber in search.climbers), kicks=search.kicks),
         )
 
 
@@ -122,12 +114,12 @@ class _Found:
 class _Climber:
     """Someone who swaps cases, with cuts and random numbers of their own."""
 
-    def __init__(self, game: Game, problem: Problem, breadth: int, seed: int) -> None:
-        self.game, self.breadth = game, breadth
+    def __init__(self, arrays: ProblemArrays, problem: Problem, breadth: int, seed: int) -> None:
+        self.arrays, self.breadth = arrays, breadth
         self.n_fixed, self.n_rows = len(problem.required_cases), problem.n_chosen
         self.required = np.array(problem.required_cases, dtype=np.int64)
         self.selectable = np.array(problem.selectable_cases, dtype=np.int64)
-        self.room, self.mixture = make_tuple_game(game, self.n_rows), make_mixture(game, self.n_rows)
+        self.workspace, self.mixture = make_tuple_game(arrays, self.n_rows), make_cut_mixture(arrays, self.n_rows)
         self.prices = np.empty(problem.n_cases)
         self.rng = np.random.default_rng(seed)
         self.settled = 0
@@ -135,9 +127,9 @@ class _Climber:
     def settle(self, rows: IntArray) -> _Found:
         """The best weights of these cases; the mixture and the prices are theirs afterwards."""
         self.settled += 1
-        _, value = settle_rows(rows, TOLERANCE, self.game, self.room, self.mixture)
-        price_cases(self.game, self.mixture, self.prices)
-        return _Found(rows.copy(), self.room.vectors[1, : len(rows)].copy(), value)
+        _, value = settle_rows(rows, TOLERANCE, self.arrays, self.workspace, self.mixture)
+        price_cases(self.arrays, self.mixture, self.prices)
+        return _Found(rows.copy(), self.workspace.vectors[1, : len(rows)].copy(), value)
 
     def grow(self, out_of_time: Callable[[], bool]) -> _Found:
         """Add one case at a time, the best one; when time is out, the cheapest ones."""
@@ -149,7 +141,7 @@ class _Climber:
                 candidates = candidates[np.argsort(self.prices[candidates], kind="stable")]
             if out_of_time():
                 return self.settle(np.concatenate([rows, candidates[: self.n_rows - len(rows)]]))
-            chosen, _ = try_additions(rows, candidates, TOLERANCE, self.game, self.room, self.prices)
+            chosen, _ = try_additions(rows, candidates, TOLERANCE, self.arrays, self.workspace, self.prices)
             rows, candidates = np.append(rows, candidates[chosen]), np.delete(candidates, chosen)
         return self.settle(rows)
 
@@ -173,8 +165,8 @@ class _Climber:
                     SWAPS_AT_ONCE,
                     found.value - IMPROVEMENT,
                     TOLERANCE,
-                    self.game,
-                    self.room,
+                    self.arrays,
+                    self.workspace,
                 )
                 self.settled += swap - before + helped
             better = self.settle(rows) if helped else found
@@ -195,13 +187,13 @@ class _Climber:
 
 
 class _Search:
-    """One run: the climbers, the best test and the bound. All values are in the scaled game's units."""
+    """One run: the climbers, the best test and the bound. All values are in the scaled arrays' units."""
 
     def __init__(self, problem: Problem, method: LocalSearch, budget: Budget) -> None:
         self.problem, self.method, self.budget = problem, method, budget
-        self.game = scaled_game(problem, np.arange(problem.n_cases))
+        self.arrays = scaled_problem_arrays(problem, np.arange(problem.n_cases))
         self.climbers = [
-            _Climber(self.game, problem, method.breadth, seed)
+            _Climber(self.arrays, problem, method.breadth, seed)
             for seed in np.random.SeedSequence(method.seed).generate_state(CLIMBERS).tolist()
         ]
         self.bound = least_loss(problem)
@@ -209,13 +201,13 @@ class _Search:
         self.kicks = 0
         self.limit: Limit | None = None
 
-    def warm_up(self) -> None:
-        """Have the kernels compiled, or loaded, by settling the first tuple there is."""
+    def settle_first_tuple(self) -> None:
+        """Make the first tuple there is the best test so far; by the way the kernels are compiled, or loaded."""
         climber = self.climbers[0]
         rows = np.array([*self.problem.required_cases, *self.problem.selectable_cases[: self.problem.size]])
         self.best = climber.settle(rows)
-        find_swap(rows, rows[:0], rows[:0], 0, 0, 0.0, TOLERANCE, self.game, climber.room)
-        try_additions(rows[:0], rows[:0], TOLERANCE, self.game, climber.room, climber.prices)
+        find_swap(rows, rows[:0], rows[:0], 0, 0, 0.0, TOLERANCE, self.arrays, climber.workspace)
+        try_additions(rows[:0], rows[:0], TOLERANCE, self.arrays, climber.workspace, climber.prices)
 
     def run(self) -> Limit | None:
         """Bound, climb from every start, and kick until nothing gets better."""
@@ -270,7 +262,7 @@ class _Search:
             Progress(
                 done=idle,
                 total=self.method.kicks,
-                unit="rounds of kicks in vain",
+                unit="rounds without improvement",
                 objective=self.best.value * unit,
                 lower_bound=self.bound * unit,
             )
@@ -284,16 +276,17 @@ class _Search:
 
     def _relax(self) -> IntArray:
         """Solve the linear relaxation as far as time allows; returns its heaviest cases, after the required ones."""
-        problem, game = self.problem, self.game
+        problem, arrays = self.problem, self.arrays
         allowed = np.array(problem.eligible_cases, dtype=np.int64)
         most = min(len(allowed), MOST_RELAXED)
-        room, mixture, prices = make_tuple_game(game, most), make_mixture(game, most), np.empty(problem.n_cases)
+        workspace, mixture = make_tuple_game(arrays, most), make_cut_mixture(arrays, most)
+        prices = np.empty(problem.n_cases)
         rows = np.ascontiguousarray(allowed[:: max(1, len(allowed) // ADDED_AT_ONCE)][:most])
         ends = time.monotonic() + RELAXATION_SHARE * (self.budget.time_limit_seconds or math.inf)
         for _ in range(MOST_RELAXATIONS):
-            _, value = settle_rows(rows, TOLERANCE, game, room, mixture)
-            weights = room.vectors[1, : len(rows)].copy()
-            price_cases(game, mixture, prices)
+            _, value = settle_rows(rows, TOLERANCE, arrays, workspace, mixture)
+            weights = workspace.vectors[1, : len(rows)].copy()
+            price_cases(arrays, mixture, prices)
             self.bound = max(self.bound, float(prices[allowed].min()) - SLACK)
             outside = np.setdiff1d(allowed, rows)
             cheap = outside[prices[outside] < value - IMPROVEMENT]

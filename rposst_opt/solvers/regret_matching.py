@@ -28,11 +28,11 @@ import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.bounds import regret_matching_gap
-from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress, Stats
+from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.kernels.regret_matching import make_tuple_run, play_tuple, play_tuples, tuple_at
-from rposst_opt.solvers.kernels.response import make_game, make_response
-from rposst_opt.solvers.running import announced_compilation, available_cores, check_counts
+from rposst_opt.solvers.kernels.response import make_response, problem_arrays
+from rposst_opt.solvers.running import available_cores, check_counts, running
 
 ROUNDING = 1e-12  # relative to the scale of losses: a bound must exceed the best loss by more than this to prune
 STRETCH_SECONDS = 0.05  # how much a thread takes on at a time: little enough to stop soon, enough to hide the overhead
@@ -78,25 +78,17 @@ class RegretMatching:
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Play the game on every tuple, as far as the budget allows."""
-        started = time.perf_counter()
-        search = _Search(problem, self, budget.gap)
-        with budget.listening_for_interrupts():
-            with announced_compilation("regret-matching"):
+        with running(budget) as run:
+            search = _Search(problem, self, budget.gap)
+            with run.compiling("regret-matching"):
                 search.warm_up()
-            budget.restart_clock()
-            ready = time.perf_counter()
             limit = search.run(budget)
             lower_bound = search.proved_bound()
         return Candidate(
             test=problem.test(cases=search.best.cases, weights=search.best.weights),
             lower_bound=lower_bound,
             limit=limit,
-            stats=Stats(
-                build_seconds=ready - started,
-                solve_seconds=time.perf_counter() - ready,
-                tuples=search.done,
-                rounds=search.rounds_played,
-            ),
+            stats=run.stats(tuples=search.done, rounds=search.rounds_played),
         )
 
 
@@ -119,7 +111,7 @@ class _Search:
 
     def __init__(self, problem: Problem, method: RegretMatching, gap: float) -> None:
         self.problem = problem
-        self.game = make_game(problem)
+        self.arrays = problem_arrays(problem)
         self.selectable = np.array(problem.selectable_cases, dtype=np.int64)
         self.required = np.array(problem.required_cases, dtype=np.int64)
         # A single case has the weight one in every round.
@@ -140,7 +132,7 @@ class _Search:
         weights = np.empty(self.problem.n_chosen)
         started = time.perf_counter()
         loss, lower_bound, done, rounds_played = play_tuples(
-            first, count, self.selectable, self.required, rounds, self.cutoff, self.lead, self.game, cases, weights
+            first, count, self.selectable, self.required, rounds, self.cutoff, self.lead, self.arrays, cases, weights
         )
         seconds = time.perf_counter() - started
         return _Stretch(loss, rank, cases, weights, lower_bound, done, rounds_played, seconds)
@@ -204,9 +196,9 @@ class _Search:
             everything,
             rounds,
             np.array([np.inf, 0.0]),
-            self.game,
+            self.arrays,
             make_tuple_run(len(everything), self.problem.n_policies),
-            make_response(self.game),
+            make_response(self.arrays),
         )
         return float(bound)
 

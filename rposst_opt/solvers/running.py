@@ -1,12 +1,19 @@
-"""What every solver needs to run: checked options, the cores there are, and a word when compiling takes long."""
+"""What every solver needs to run: checked options, the cores there are, and a frame for the run itself.
+
+Within the frame a first Ctrl-C is a limit like that of time, compiling is announced when it takes long and counts
+against no limit, and the time is kept.
+"""
 
 import logging
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rposst_opt.contract import Budget, Stats
 from rposst_opt.errors import ProblemError
+from rposst_opt.solvers.kernels.compiling import replacing_outdated
 
 logger = logging.getLogger("rposst_opt")
 
@@ -38,6 +45,34 @@ def announced_compilation(kernels: str) -> Iterator[None]:
         _compiled.add(kernels)
     finally:
         notice.cancel()
+
+
+class Run:
+    """One run of a solver: when it began, and when it was ready to search."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._began = self._ready = time.perf_counter()
+
+    @contextmanager
+    def compiling(self, kernels: str) -> Iterator[None]:
+        """Within this the solver gets ready, with these kernels; only then does the time limit begin to run."""
+        with announced_compilation(kernels), replacing_outdated():
+            yield
+        self._budget.restart_clock()
+        self._ready = time.perf_counter()
+
+    def stats(self, **counts: int) -> Stats:
+        """The seconds that it took to get ready, and those since; with whatever the solver has counted."""
+        return Stats(build_seconds=self._ready - self._began, solve_seconds=time.perf_counter() - self._ready, **counts)
+
+
+@contextmanager
+def running(budget: Budget) -> Iterator[Run]:
+    """Run a solver within this: a first Ctrl-C is then a limit that the budget tells of."""
+    run = Run(budget)
+    with budget.listening_for_interrupts():
+        yield run
 
 
 def check_counts(**options: int | None) -> None:

@@ -23,12 +23,12 @@ import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.bounds import largest_loss
-from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress, Stats
+from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.errors import Unsupported
 from rposst_opt.measures import Measure, equally_likely
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.kernels.sampled import mean_of_worst, play_sampled
-from rposst_opt.solvers.running import announced_compilation, available_cores, check_counts
+from rposst_opt.solvers.running import available_cores, check_counts, running
 from rposst_opt.solvers.successive_rejects import successive_rejects
 
 STRETCH = 256  # tuples that a thread takes on at a time
@@ -137,18 +137,17 @@ class SampledRegretMatching:
             raise Unsupported(
                 f"the sampled game keeps the weights of all tuples, and {problem.n_tuples:,} are too many."
             )
-        with budget.listening_for_interrupts():
+        with running(budget) as run:
             game = _SampledGame(problem, self)
-            with announced_compilation("sampled"):
+            with run.compiling("sampled"):
                 game.warm_up()
-            budget.restart_clock()
             limit = game.play(self.threads or available_cores(), budget)
             chosen = game.choose(self.samples_per_tuple) if limit is None else game.choose_in_haste()
         return Candidate(
             test=problem.test(cases=game.tuples[chosen].tolist(), weights=game.weights[chosen]),
             lower_bound=-math.inf,
             limit=limit,
-            stats=Stats(tuples=game.done, rounds=game.rounds * game.done),
+            stats=run.stats(tuples=game.done, rounds=game.rounds * game.done),
         )
 
 

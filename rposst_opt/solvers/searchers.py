@@ -36,7 +36,7 @@ from rposst_opt.solvers.kernels.hitting_set import (
     spent,
     write_hits,
 )
-from rposst_opt.solvers.kernels.response import Game
+from rposst_opt.solvers.kernels.response import ProblemArrays
 from rposst_opt.solvers.kernels.tuple_game import CALLS
 
 SEARCHERS = 8  # however many threads there are, so that the answer does not depend on them
@@ -95,8 +95,8 @@ class Searchers:
 
     Parameters
     ----------
-    game, plan
-        As the kernels read them; all values are in the game's units.
+    arrays, plan
+        As the kernels read them; all values are in the arrays' units.
     capacity : int
         How many tests a searcher may find before its turn is over.
     record : bool
@@ -112,31 +112,31 @@ class Searchers:
         How much was done: work in nanoseconds by a rough count, tuples settled, nodes, cuts.
     """
 
-    def __init__(self, game: Game, plan: Plan, *, capacity: int, record: bool) -> None:
-        n_cases = len(game.results)
-        self.game, self.plan, self.capacity, self.record = game, plan, capacity, record
+    def __init__(self, arrays: ProblemArrays, plan: Plan, *, capacity: int, record: bool) -> None:
+        n_cases = len(arrays.results)
+        self.arrays, self.plan, self.capacity, self.record = arrays, plan, capacity, record
         self.n_words = (n_cases + 63) // 64
-        self.own_room = OWN_RECORDS if record else OWN_CUTS
-        self.kept_room = max(2 * self.own_room, min(KEPT_CUTS, KEPT_BYTES // (8 * n_cases)))
-        places = self.kept_room + SEARCHERS * self.own_room
+        self.own_places = OWN_RECORDS if record else OWN_CUTS
+        self.kept_places = max(2 * self.own_places, min(KEPT_CUTS, KEPT_BYTES // (8 * n_cases)))
+        places = self.kept_places + SEARCHERS * self.own_places
         self.cuts = Cuts(np.empty((places, n_cases)), np.empty((places, self.n_words), np.uint64))
-        self.by_policy = np.ascontiguousarray(game.results.T)
+        self.by_policy = np.ascontiguousarray(arrays.results.T)
         self.stop = np.zeros(1, np.int64)
         self.kept = 0
-        self.kept_uses = np.zeros(self.kept_room, np.int64)
+        self.kept_uses = np.zeros(self.kept_places, np.int64)
         self.limit_of_kept = math.nan
         self.members: list[Search] = []
         self.found: list[FoundTest] = []
         self.records: list[CertificateCut] = []
         self.work, self.leaves, self.nodes, self.learned = 0.0, 0, 0, 0
         first = self._member(0)
-        if not record:  # as long as it is alone, it may have the room of all
-            first.counts[[OWN_START, OWN_END]] = 0, self.kept_room
+        if not record:  # as long as it is alone, it may have the places of all
+            first.counts[[OWN_START, OWN_END]] = 0, self.kept_places
 
     @property
     def calls(self) -> int:
         """How often the antagonist was asked."""
-        return sum(int(member.room.state[CALLS]) for member in self.members)
+        return sum(int(member.workspace.state[CALLS]) for member in self.members)
 
     def new_front(self) -> Front:
         """A search that has not begun."""
@@ -153,13 +153,13 @@ class Searchers:
         first = self.members[0]
         first.levels[UNRESOLVED] = math.inf
         order = self._sorted_cuts(float(first.levels[LIMIT]))
-        begun = explore(nodes, order, work, True, self.plan, self.game, first)
+        begun = explore(nodes, order, work, True, self.plan, self.arrays, first)
         self._count(first)
         if first.counts[ADOPTED]:
             self._take(first, 0)
         if first.counts[LEARNED] + 1 >= first.counts[OWN_END] - first.counts[OWN_START]:
             self.keep_cuts()
-            self._give_room(0)
+            self._give_places(0)
         return together([_left_by(first), some_of(nodes, slice(begun, None))])
 
     def advance_alone(self, front: Front, work: float) -> None:
@@ -172,7 +172,7 @@ class Searchers:
         self.stop[0] = 0
         self.set_threshold(threshold)
         for chosen in sorted(tuples):
-            self._give_room(0)
+            self._give_places(0)
             self.explore_alone(self.only(chosen), math.inf)
             self.keep_cuts()
 
@@ -206,9 +206,9 @@ class Searchers:
         futures = []
         for i, hand in enumerate(hands):
             member = self._member(i)
-            self._give_room(i)
+            self._give_places(i)
             member.levels[:] = threshold, threshold - self.plan.slack, math.inf
-            futures.append(pool.submit(explore, hand, order, turn, False, self.plan, self.game, member))
+            futures.append(pool.submit(explore, hand, order, turn, False, self.plan, self.arrays, member))
         limit, pending = None, set(futures)
         while pending:
             _, pending = wait(pending, timeout=POLL_SECONDS)
@@ -228,17 +228,17 @@ class Searchers:
 
     def _member(self, i: int) -> Search:
         while len(self.members) <= i:
-            records = self.own_room if self.record else 0
+            records = self.own_places if self.record else 0
             self.members.append(
-                make_search(self.game, self.plan, self.cuts, self.by_policy, self.capacity, records, self.stop)
+                make_search(self.arrays, self.plan, self.cuts, self.by_policy, self.capacity, records, self.stop)
             )
-            self._give_room(len(self.members) - 1)
+            self._give_places(len(self.members) - 1)
         return self.members[i]
 
-    def _give_room(self, i: int) -> None:
+    def _give_places(self, i: int) -> None:
         """Give the i-th searcher an empty stretch of its own for what it learns and finds."""
-        start = self.kept_room + i * self.own_room
-        self.members[i].counts[[OWN_START, OWN_END, LEARNED, FOUND]] = start, start + self.own_room, 0, 0
+        start = self.kept_places + i * self.own_places
+        self.members[i].counts[[OWN_START, OWN_END, LEARNED, FOUND]] = start, start + self.own_places, 0, 0
 
     def _take(self, member: Search, at: int) -> None:
         cases, weights_and_value, n_required = member.found_cases[at], member.found_weights[at], self.plan.n_required
@@ -249,12 +249,12 @@ class Searchers:
     def _count(self, member: Search) -> None:
         self.leaves += int(member.counts[LEAVES])
         self.nodes += int(member.counts[NODES])
-        self.work += spent(self.plan.call_cost, self.plan.step_cost, member.counts, member.room.state)
+        self.work += spent(self.plan.call_cost, self.plan.step_cost, member.counts, member.workspace.state)
 
     # Cuts
 
     def keep_cuts(self) -> None:
-        """Move the cuts that were learned to those that are kept; where there is no room, the least used ones go."""
+        """Move the cuts that were learned to those that are kept; where all places are taken, the least used go."""
         self.kept_uses //= 2
         for member in self.members:
             self.kept_uses[: self.kept] += member.uses[: self.kept]
@@ -262,7 +262,7 @@ class Searchers:
             own_uses = member.uses[first : first + learned].copy()
             member.uses[:] = 0
             member.counts[LEARNED] = 0
-            if self.kept + learned > self.kept_room:
+            if self.kept + learned > self.kept_places:
                 self._forget()
             places = slice(self.kept, self.kept + learned)
             self.cuts.values[places] = self.cuts.values[first : first + learned]
@@ -275,7 +275,7 @@ class Searchers:
 
     def _forget(self) -> None:
         """Keep the more used half of the cuts."""
-        kept = np.sort(np.argsort(-self.kept_uses[: self.kept], kind="stable")[: self.kept_room // 2])
+        kept = np.sort(np.argsort(-self.kept_uses[: self.kept], kind="stable")[: self.kept_places // 2])
         self.cuts.values[: len(kept)] = self.cuts.values[kept]
         self.kept_uses[: len(kept)] = self.kept_uses[kept]
         self.kept = len(kept)

@@ -16,12 +16,12 @@ from typing import ClassVar
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress, Stats
+from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import Unsupported
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.kernels.sampled import expect_losses, update_tuples
-from rposst_opt.solvers.running import announced_compilation, check_counts
+from rposst_opt.solvers.running import Run, check_counts, running
 from rposst_opt.solvers.sampled import TableSampler, all_tuples, k_and_n
 
 MOST_TUPLES = 1_000_000  # whose weights are kept
@@ -97,28 +97,24 @@ class Simultaneous:
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Play, and pick the test of the mixture that does best alone."""
-        game, limit = self._play(problem, budget)
-        stats = Stats(tuples=problem.n_tuples, rounds=game.rounds_played)
-        return Candidate(test=game.best_test(), lower_bound=-math.inf, limit=limit, stats=stats)
+        game, limit, run = self._play(problem, budget)
+        test = game.best_test()
+        stats = run.stats(tuples=problem.n_tuples, rounds=game.rounds_played)
+        return Candidate(test=test, lower_bound=-math.inf, limit=limit, stats=stats)
 
     def play(self, problem: Problem) -> MixedTest:
         """Play all rounds."""
         return self._play(problem, Budget())[0].mixture()
 
-    def _play(self, problem: Problem, budget: Budget) -> "tuple[_MixedGame, Limit | None]":
+    def _play(self, problem: Problem, budget: Budget) -> "tuple[_MixedGame, Limit | None, Run]":
         if problem.n_tuples > MOST_TUPLES:
             raise Unsupported(f"CFR+ keeps the weights of all tuples, and {problem.n_tuples:,} are too many.")
-        with budget.listening_for_interrupts():
+        with running(budget) as run:
             game = _MixedGame(problem, self)
-            with announced_compilation("mixed"):
+            with run.compiling("mixed"):
                 game.play_round()
-            budget.restart_clock()
-            limit = None
-            while game.rounds_played < self.rounds and limit is None:
-                game.play_round()
-                budget.tell(Progress(done=game.rounds_played, total=self.rounds, objective=game.least))
-                limit = budget.reached() if game.rounds_played < self.rounds else None
-            return game, limit
+            limit = game.play_on(budget)
+        return game, limit, run
 
 
 class _MixedGame:
@@ -134,6 +130,15 @@ class _MixedGame:
         self.least, self.best = math.inf, (self.probabilities, self.weights)
         self.rounds_played = 0
         self.rng = np.random.default_rng(method.seed)
+
+    def play_on(self, budget: Budget) -> Limit | None:
+        """Play the rounds that are left, or until a limit is reached."""
+        rounds, limit = self.method.rounds, None
+        while self.rounds_played < rounds and limit is None:
+            self.play_round()
+            budget.tell(Progress(done=self.rounds_played, total=rounds, objective=self.least))
+            limit = budget.reached() if self.rounds_played < rounds else None
+        return limit
 
     def play_round(self) -> None:
         """One round: the expected losses, the antagonist's answer, and both updates."""

@@ -2,7 +2,8 @@
 
 numba keeps compiled functions on disk and compiles again when the *file* of a function has changed. It does not notice
 a change in another file whose functions are part of the compiled one: after an update, a search could run with the
-arithmetic of the version before. So every state of these sources has a folder of its own.
+arithmetic of the version before. So every state of these sources has a folder of its own. What earlier states left is
+removed when something new is kept, and never by a mere import.
 """
 
 import hashlib
@@ -30,21 +31,37 @@ def digest_of(sources: Path) -> str:
 
 
 def cache_folder(sources: Path) -> Path:
-    """The folder for what is compiled from these sources; folders of earlier states beside it are removed."""
+    """The folder for what is compiled from these sources."""
     if config.CACHE_DIR:
         base = Path(config.CACHE_DIR)
     elif os.access(sources, os.W_OK):
         base = sources / "__pycache__"
     else:
         base = Path.home() / ".cache" / "rposst-opt"
-    folder = base / (PREFIX + digest_of(sources))
-    if not folder.exists():
-        for outdated in base.glob(PREFIX + "*"):
-            shutil.rmtree(outdated, ignore_errors=True)
-    return folder
+    return base / (PREFIX + digest_of(sources))
 
 
 FOLDER = cache_folder(SOURCES)
+
+
+def remove_outdated(folder: Path) -> None:
+    """Remove the folders of other states of the sources that stand beside this one."""
+    for other in folder.parent.glob(PREFIX + "*"):
+        if other != folder:
+            shutil.rmtree(other, ignore_errors=True)
+
+
+@contextmanager
+def replacing_outdated() -> Iterator[None]:
+    """If anything is compiled and kept within this, remove what earlier sources left."""
+    before = _count_kept()
+    yield
+    if _count_kept() > before:
+        remove_outdated(FOLDER)
+
+
+def _count_kept() -> int:
+    return sum(1 for _ in FOLDER.rglob("*.nbc"))
 
 
 @contextmanager

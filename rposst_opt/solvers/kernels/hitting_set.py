@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.solvers.kernels.compiling import compiled, internal
-from rposst_opt.solvers.kernels.response import Game
+from rposst_opt.solvers.kernels.response import ProblemArrays
 from rposst_opt.solvers.kernels.tuple_game import (
     CALLS,
     KEPT,
     NEXT,
     STEPS,
-    Mixture,
+    CutMixture,
     TupleGame,
     keep_mixture,
-    make_mixture,
+    make_cut_mixture,
     make_tuple_game,
     mixture_at,
     place_row,
@@ -32,7 +32,7 @@ WordArray = NDArray[np.uint64]
 
 ONE = np.uint64(1)
 LEAF_COST, NODE_COST, SCAN_COST = 500.0, 300.0, 4.0  # nanoseconds, roughly: budgets are in these, so that runs repeat
-MOST_RELUCTANT = 15  # at most so many cuts are learned without trying to extend them, after extensions that failed
+MOST_EXTENSIONS_SKIPPED = 15  # cuts that are learned without trying to extend them, after extensions that failed
 
 
 class Plan(NamedTuple):
@@ -52,8 +52,8 @@ class Plan(NamedTuple):
 class Cuts(NamedTuple):
     """Cuts over all cases. Each searcher adds to a stretch of its own."""
 
-    values: FloatArray  # (room, n_cases)
-    hit: WordArray  # (room, n_words): the cases below the limit; a better tuple has one of them
+    values: FloatArray  # (places, n_cases)
+    hit: WordArray  # (places, n_words): the cases below the limit; a better tuple has one of them
 
 
 class Stack(NamedTuple):
@@ -78,9 +78,9 @@ class Search(NamedTuple):
     """What one searcher works with."""
 
     cuts: Cuts
-    uses: IntArray  # (room of the cuts,): how often each cut has ruled something out
-    room: TupleGame
-    mixture: Mixture
+    uses: IntArray  # (places,): how often each cut has ruled something out
+    workspace: TupleGame
+    mixture: CutMixture
     by_policy: FloatArray  # (n_policies, n_cases): the results, the other way round
     stack: Stack
     candidates: WordArray  # (n_words,): cases that may complete the tuple
@@ -99,11 +99,11 @@ THRESHOLD, LIMIT, UNRESOLVED = range(3)
 
 # Places in Search.counts.
 OWN_START, OWN_END, LEARNED, FOUND, ADOPTED, LEFT, NODES, LEAVES, SCANNED = range(9)
-SPENT_CALLS, SPENT_STEPS, TO_SKIP, RELUCTANCE = 9, 10, 11, 12
+SPENT_CALLS, SPENT_STEPS, EXTENSIONS_TO_SKIP, SKIPPED_AFTER_FAILURE = 9, 10, 11, 12
 
 
 def make_search(
-    game: Game, plan: Plan, cuts: Cuts, by_policy: FloatArray, capacity: int, records: int, stop: IntArray
+    arrays: ProblemArrays, plan: Plan, cuts: Cuts, by_policy: FloatArray, capacity: int, records: int, stop: IntArray
 ) -> Search:
     """Make a searcher that has nothing of its own yet."""
     size, width = plan.size, plan.size + plan.n_required
@@ -112,8 +112,8 @@ def make_search(
     return Search(
         cuts,
         np.zeros(places, np.int64),
-        make_tuple_game(game, plan.most_rows),
-        make_mixture(game, plan.most_rows),
+        make_tuple_game(arrays, plan.most_rows),
+        make_cut_mixture(arrays, plan.most_rows),
         by_policy,
         Stack(
             np.zeros(size, np.int64),
@@ -129,7 +129,7 @@ def make_search(
         Nodes(np.zeros((most_left, size + 1), np.int64), np.zeros((most_left, n_words), np.uint64)),
         np.full(3, np.inf),
         np.zeros(13, np.int64),
-        np.zeros((records, 2, game.full_scores.shape[0])),
+        np.zeros((records, 2, arrays.full_scores.shape[0])),
         stop,
     )
 
@@ -159,12 +159,6 @@ def first_member(words: WordArray) -> int:
         if words[word] != 0:
             return 64 * word + lowest_bit(words[word])
     return -1
-
-
-@internal
-def is_member(case: int, words: WordArray) -> bool:
-    """Whether a case is in a set."""
-    return (words[case >> 6] >> np.uint64(case & 63)) & ONE != 0
 
 
 @internal
@@ -223,7 +217,7 @@ def add_cut(search: Search) -> int:
 
 
 @internal
-def nearest_case(within: WordArray, limit: float, results: FloatArray, mixture: Mixture) -> int:
+def nearest_case(within: WordArray, limit: float, results: FloatArray, mixture: CutMixture) -> int:
     """The case that the mixture comes closest to ruling out, of those that it does not; -1 if there is none."""
     nearest, highest = -1, -np.inf
     for word in range(within.shape[0]):
@@ -239,43 +233,43 @@ def nearest_case(within: WordArray, limit: float, results: FloatArray, mixture: 
 
 @internal
 def settle_and_learn(
-    n_rows: int, content: float, within: WordArray, plan: Plan, game: Game, search: Search
+    n_rows: int, good_enough: float, within: WordArray, plan: Plan, arrays: ProblemArrays, search: Search
 ) -> tuple[float, float, int]:
     """Settle the rows. If they are ruled out, learn a cut that rules out more cases of `within` too while it can.
 
     Where extending a cut fails, it is not tried again for a while. Returns the bounds of `settle`, and the cut or -1.
     """
-    room, mixture, counts = search.room, search.mixture, search.counts
+    workspace, mixture, counts = search.workspace, search.mixture, search.counts
     threshold, limit = search.levels[THRESHOLD], search.levels[LIMIT]
     proved, reached = -np.inf, np.inf
     first, learned = True, False
     while True:
-        lower, upper = settle(n_rows, threshold, content, plan.tolerance, game, room)
+        lower, upper = settle(n_rows, threshold, good_enough, plan.tolerance, arrays, workspace)
         if first and lower < limit and threshold <= upper:
             # Rounding has come between the two bounds: cuts that are nearly alike spoil a basis. Begin without them.
-            room.state[KEPT], room.state[NEXT] = 0, 0
-            lower, again = settle(n_rows, threshold, content, plan.tolerance, game, room)
+            workspace.state[KEPT], workspace.state[NEXT] = 0, 0
+            lower, again = settle(n_rows, threshold, good_enough, plan.tolerance, arrays, workspace)
             upper = again  # the weights that are kept are this run's
         if first:
             proved, reached = lower, upper
-            counts[TO_SKIP] = max(counts[TO_SKIP] - 1, 0)
+            counts[EXTENSIONS_TO_SKIP] = max(counts[EXTENSIONS_TO_SKIP] - 1, 0)
         if lower < limit:
             if not first:
-                counts[RELUCTANCE] = min(2 * counts[RELUCTANCE] + 1, MOST_RELUCTANT)
-                counts[TO_SKIP] = counts[RELUCTANCE]
+                counts[SKIPPED_AFTER_FAILURE] = min(2 * counts[SKIPPED_AFTER_FAILURE] + 1, MOST_EXTENSIONS_SKIPPED)
+                counts[EXTENSIONS_TO_SKIP] = counts[SKIPPED_AFTER_FAILURE]
             break
         if not first:
-            counts[RELUCTANCE] //= 4
-        first, learned, content = False, True, threshold
-        keep_mixture(n_rows, room, mixture)
+            counts[SKIPPED_AFTER_FAILURE] //= 4
+        first, learned, good_enough = False, True, threshold
+        keep_mixture(n_rows, workspace, mixture)
         if search.record.shape[0] > 0:
-            record_mixture(n_rows, room, search.record[counts[LEARNED]])
-        if n_rows == plan.most_rows or counts[TO_SKIP] > 0:
+            record_mixture(n_rows, workspace, search.record[counts[LEARNED]])
+        if n_rows == plan.most_rows or counts[EXTENSIONS_TO_SKIP] > 0:
             break
-        case = nearest_case(within, limit, game.results, mixture)
+        case = nearest_case(within, limit, arrays.results, mixture)
         if case < 0:
             break
-        place_row(n_rows, case, game.results, room)
+        place_row(n_rows, case, arrays.results, workspace)
         n_rows += 1
     return proved, reached, add_cut(search) if learned else -1
 
@@ -284,19 +278,19 @@ def settle_and_learn(
 
 
 @internal
-def place_partial_tuple(depth: int, plan: Plan, results: FloatArray, chosen: IntArray, room: TupleGame) -> int:
+def place_partial_tuple(depth: int, plan: Plan, results: FloatArray, chosen: IntArray, workspace: TupleGame) -> int:
     """Make the required cases and the partial tuple the rows; how many there are."""
     for i in range(plan.n_required):
-        place_row(i, plan.n_selectable + i, results, room)
+        place_row(i, plan.n_selectable + i, results, workspace)
     for i in range(depth):
-        place_row(plan.n_required + i, chosen[i], results, room)
+        place_row(plan.n_required + i, chosen[i], results, workspace)
     return plan.n_required + depth
 
 
 @internal
 def note_test(value: float, plan: Plan, search: Search) -> None:
     """Add the tuple in the rows, with its best weights, to what was found."""
-    at, rows, weights = search.counts[FOUND], search.room.rows, search.room.vectors
+    at, rows, weights = search.counts[FOUND], search.workspace.rows, search.workspace.vectors
     width = plan.n_required + plan.size
     search.counts[FOUND] += 1
     search.found_weights[at, width] = value
@@ -332,19 +326,19 @@ def spent(call_cost: float, step_cost: float, counts: IntArray, state: IntArray)
 def must_stop(
     budget: float, call_cost: float, step_cost: float, counts: IntArray, state: IntArray, stop: IntArray
 ) -> bool:
-    """Whether the budget is spent, or there is no room for another cut, or all are to stop."""
-    no_room = counts[LEARNED] + 1 >= counts[OWN_END] - counts[OWN_START]
-    return no_room or stop[0] != 0 or spent(call_cost, step_cost, counts, state) > budget
+    """Whether the budget is spent, or there is no place for another cut, or all are to stop."""
+    no_place = counts[LEARNED] + 1 >= counts[OWN_END] - counts[OWN_START]
+    return no_place or stop[0] != 0 or spent(call_cost, step_cost, counts, state) > budget
 
 
 @internal
-def close_leaves(budget: float, alone: bool, plan: Plan, game: Game, search: Search) -> bool:
+def close_leaves(budget: float, alone: bool, plan: Plan, arrays: ProblemArrays, search: Search) -> bool:
     """Settle the partial tuple, which lacks one case, with every candidate; False if it had to stop before.
 
     A searcher that is `alone` takes what it finds as its new threshold and goes on.
     """
     candidates, counts, levels, hit = search.candidates, search.counts, search.levels, search.cuts.hit
-    last = place_partial_tuple(plan.size - 1, plan, game.results, search.stack.chosen, search.room)
+    last = place_partial_tuple(plan.size - 1, plan, arrays.results, search.stack.chosen, search.workspace)
     while True:
         if alone and counts[FOUND] > 0:
             adopt(plan, search)
@@ -353,12 +347,12 @@ def close_leaves(budget: float, alone: bool, plan: Plan, game: Game, search: Sea
         case = first_member(candidates)
         if case < 0:
             return True
-        if must_stop(budget, plan.call_cost, plan.step_cost, counts, search.room.state, search.stop):
+        if must_stop(budget, plan.call_cost, plan.step_cost, counts, search.workspace.state, search.stop):
             return False
-        place_row(last, case, game.results, search.room)
+        place_row(last, case, arrays.results, search.workspace)
         remove(case, candidates)
         counts[LEAVES] += 1
-        lower, upper, slot = settle_and_learn(last + 1, -np.inf, candidates, plan, game, search)
+        lower, upper, slot = settle_and_learn(last + 1, -np.inf, candidates, plan, arrays, search)
         if slot >= 0:
             for word in range(candidates.shape[0]):
                 candidates[word] &= hit[slot, word]
@@ -463,7 +457,9 @@ def leave_branches(level: int, depth: int, stack: Stack, counts: IntArray, left:
 
 
 @compiled
-def explore(nodes: Nodes, order: IntArray, budget: float, alone: bool, plan: Plan, game: Game, search: Search) -> int:
+def explore(
+    nodes: Nodes, order: IntArray, budget: float, alone: bool, plan: Plan, arrays: ProblemArrays, search: Search
+) -> int:
     """Search below the nodes, one after the other, until the budget is spent; how many of them were begun.
 
     The cuts in `order`, and those it learns, rule tuples out. What is left of the last node is put into
@@ -472,7 +468,7 @@ def explore(nodes: Nodes, order: IntArray, budget: float, alone: bool, plan: Pla
     stack, counts, left = search.stack, search.counts, search.left
     chosen, excluded, branches = stack.chosen, stack.excluded, stack.branches
     unhit, ends, seen = stack.unhit, stack.ends, stack.seen
-    hit, uses, candidates, state = search.cuts.hit, search.uses, search.candidates, search.room.state
+    hit, uses, candidates, state = search.cuts.hit, search.uses, search.candidates, search.workspace.state
     size, n_selectable, n_required, n_words = plan.size, plan.n_selectable, plan.n_required, hit.shape[1]
     counts[SPENT_CALLS], counts[SPENT_STEPS] = state[CALLS], state[STEPS]
     counts[SCANNED], counts[NODES], counts[LEAVES], counts[LEFT], counts[ADOPTED] = 0, 0, 0, 0, 0
@@ -516,9 +512,9 @@ def explore(nodes: Nodes, order: IntArray, budget: float, alone: bool, plan: Pla
                 counts[SCANNED] += ends[level + 1] - ends[level]
                 write_complement(excluded[level], branches[level])
                 if cut < 0 and depth + n_required > 0:
-                    n_rows = place_partial_tuple(depth, plan, game.results, chosen, search.room)
-                    content = search.levels[THRESHOLD]
-                    _, _, cut = settle_and_learn(n_rows, content, branches[level], plan, game, search)
+                    n_rows = place_partial_tuple(depth, plan, arrays.results, chosen, search.workspace)
+                    good_enough = search.levels[THRESHOLD]
+                    _, _, cut = settle_and_learn(n_rows, good_enough, branches[level], plan, arrays, search)
                 if cut >= 0:
                     uses[cut] += 1
                     for word in range(n_words):
@@ -540,7 +536,7 @@ def explore(nodes: Nodes, order: IntArray, budget: float, alone: bool, plan: Pla
                 counts[SCANNED] += find_candidates(
                     level, case, ends[level], ends[level + 1], hit, unhit, excluded, uses, candidates
                 )
-                if first_member(candidates) >= 0 and not close_leaves(budget, alone, plan, game, search):
+                if first_member(candidates) >= 0 and not close_leaves(budget, alone, plan, arrays, search):
                     stopped = True
                     write_complement(candidates, excluded[level + 1])
                     if first_member(candidates) >= 0:

@@ -10,7 +10,7 @@ from rposst_opt.solvers.kernels.compiling import compiled
 from rposst_opt.solvers.kernels.response import (
     BY_PROBABILITY,
     BY_SELECTION,
-    Game,
+    ProblemArrays,
     Response,
     bound_losses,
     list_all,
@@ -23,7 +23,7 @@ from rposst_opt.solvers.kernels.response import (
 
 
 class TupleRun(NamedTuple):
-    """Room for regret matching+ on one tuple."""
+    """A workspace for regret matching+ on one tuple."""
 
     weights: FloatArray  # of the round that is played
     pseudoregrets: FloatArray
@@ -38,7 +38,7 @@ class TupleRun(NamedTuple):
 
 @compiled
 def make_tuple_run(n_chosen: int, n_policies: int) -> TupleRun:
-    """Room for tuples of this many cases."""
+    """A workspace for tuples of this many cases."""
     return TupleRun(
         np.empty(n_chosen),
         np.empty(n_chosen),
@@ -54,7 +54,7 @@ def make_tuple_run(n_chosen: int, n_policies: int) -> TupleRun:
 
 @compiled
 def play_tuple(
-    cases: IntArray, rounds: int, cutoff: FloatArray, game: Game, run: TupleRun, response: Response
+    cases: IntArray, rounds: int, cutoff: FloatArray, arrays: ProblemArrays, run: TupleRun, response: Response
 ) -> tuple[float, float, int]:
     """Regret matching+ on one tuple (Algorithm 2, the body of its loops): best loss, lower bound, rounds played.
 
@@ -63,14 +63,14 @@ def play_tuple(
     or ``cutoff[1]`` asks to stop.
     """
     # Every array is taken out of its tuple once, here: inside the loop it would cost more than the arithmetic.
-    results, full_scores, knots, coefficients = game.results, game.full_scores, game.knots, game.coefficients
+    results, full_scores, knots, coefficients = arrays.results, arrays.full_scores, arrays.knots, arrays.coefficients
     low, high, offsets, probabilities = (
-        game.least_full_scores,
-        game.greatest_full_scores,
-        game.offsets,
-        game.probabilities,
+        arrays.least_full_scores,
+        arrays.greatest_full_scores,
+        arrays.offsets,
+        arrays.probabilities,
     )
-    rank_weights, edges, table = game.rank_weights, game.tail_edges, game.tail_coefficients
+    rank_weights, edges, table = arrays.rank_weights, arrays.tail_edges, arrays.tail_coefficients
     scenarios, policies, losses, alpha = response.scenarios, response.policies, response.losses, response.weights
     weights, q, gradient, best_weights = run.weights, run.pseudoregrets, run.gradient, run.best_weights
     average_cut, linear_cut = run.average_cut, run.linear_cut
@@ -92,14 +92,14 @@ def play_tuple(
 
         # ℓ ← the losses that may count, worst first
         score_policies(results, cases, weights, scores)
-        if game.response == BY_SELECTION:
+        if arrays.response == BY_SELECTION:
             bound_losses(scores, low, high, knots, coefficients, bounds, scratch)
             select_worst(scores, bounds, offsets, full_scores, knots, coefficients, losses, scenarios, policies)
         else:
-            list_all(scores, game, response)
+            list_all(scores, arrays, response)
 
         # α ← the antagonist's best response
-        if game.response == BY_PROBABILITY:
+        if arrays.response == BY_PROBABILITY:
             for h in range(count):
                 alpha[h] = probabilities[scenarios[h]]
         elif rank_weights.shape[0] > 0:
@@ -156,7 +156,7 @@ def play_tuples(
     rounds: int,
     cutoff: FloatArray,
     lead: float,
-    game: Game,
+    arrays: ProblemArrays,
     best_cases: IntArray,
     best_weights: FloatArray,
 ) -> tuple[float, float, int, int]:
@@ -178,13 +178,13 @@ def play_tuples(
     cases = np.empty(width, np.int64)
     for i in range(required.shape[0]):
         cases[size + i] = required[i]
-    run = make_tuple_run(width, game.results.shape[1])
-    response = make_response(game)
+    run = make_tuple_run(width, arrays.results.shape[1])
+    response = make_response(arrays)
     best, lower_bound, done, played = np.inf, np.inf, 0, 0
     while done < n_tuples and (done == 0 or cutoff[1] <= 0.0):
         for i in range(size):
             cases[i] = selectable[chosen[i]]
-        loss, bound, t = play_tuple(cases, rounds, cutoff, game, run, response)
+        loss, bound, t = play_tuple(cases, rounds, cutoff, arrays, run, response)
         played += t
         done += 1
         lower_bound = min(lower_bound, bound)

@@ -15,7 +15,7 @@ SORTED_RUN = 16  # scenarios that are sorted by insertion before runs are merged
 SELECTION_LIMIT = 48  # keeping a sorted list of the worst is faster than sorting everything up to about this length
 
 
-class Game(NamedTuple):
+class ProblemArrays(NamedTuple):
     """A problem as compiled code reads it: arrays and numbers only."""
 
     results: FloatArray  # (n_cases, n_policies)
@@ -34,7 +34,7 @@ class Game(NamedTuple):
     most_chosen: int  # no response has more scenarios of positive weight than this
 
 
-def make_game(problem: Problem) -> Game:
+def problem_arrays(problem: Problem) -> ProblemArrays:
     """Lay a problem out for the kernels."""
     scenarios, pieces = problem.scenarios, problem.loss.pieces
     d = len(scenarios.full_scores)
@@ -57,7 +57,7 @@ def make_game(problem: Problem) -> Game:
     low, high = np.zeros(problem.n_policies), np.zeros(problem.n_policies)
     low[occupied] = np.minimum.reduceat(scenarios.full_scores, starts)
     high[occupied] = np.maximum.reduceat(scenarios.full_scores, starts)
-    return Game(
+    return ProblemArrays(
         results=np.ascontiguousarray(problem.results),
         offsets=scenarios.offsets,
         scenario_policies=scenarios.policies,
@@ -75,21 +75,21 @@ def make_game(problem: Problem) -> Game:
     )
 
 
-def scaled_game(problem: Problem, cases: IntArray) -> Game:
-    """The game over these cases, with errors in units of the spread of results and losses in units of the largest.
+def scaled_problem_arrays(problem: Problem, cases: IntArray) -> ProblemArrays:
+    """The arrays over these cases, with errors in units of the spread of results and losses in units of the largest.
 
     Only errors count, so every policy's results and full scores may be moved together: to lie around zero, where
     rounding is least.
     """
-    game = make_game(problem)
+    arrays = problem_arrays(problem)
     spread = float(np.ptp(problem.results)) or 1.0
     middle = problem.results.min(axis=0) / 2 + problem.results.max(axis=0) / 2
     pieces = problem.loss.pieces.rescaled(error_unit=spread, value_unit=problem.unit)
-    return game._replace(
+    return arrays._replace(
         results=np.ascontiguousarray((problem.results[cases] - middle) / spread),
-        full_scores=(game.full_scores - middle[game.scenario_policies]) / spread,
-        least_full_scores=(game.least_full_scores - middle) / spread,
-        greatest_full_scores=(game.greatest_full_scores - middle) / spread,
+        full_scores=(arrays.full_scores - middle[arrays.scenario_policies]) / spread,
+        least_full_scores=(arrays.least_full_scores - middle) / spread,
+        greatest_full_scores=(arrays.greatest_full_scores - middle) / spread,
         knots=pieces.knots,
         coefficients=pieces.coefficients,
     )
@@ -111,9 +111,9 @@ class Response(NamedTuple):
 
 
 @compiled
-def make_response(game: Game) -> Response:
-    """Room for a response, with no scenario in it yet."""
-    most = game.most_chosen
+def make_response(arrays: ProblemArrays) -> Response:
+    """A workspace for a response, with no scenario in it yet."""
+    most = arrays.most_chosen
     return Response(np.full(most, -1), np.empty(most, np.int64), np.empty(most), np.empty(most))
 
 
@@ -252,17 +252,17 @@ def sort_worst_first(losses: FloatArray, order: IntArray) -> None:
 
 
 @internal
-def list_all(scores: FloatArray, game: Game, response: Response) -> None:
+def list_all(scores: FloatArray, arrays: ProblemArrays, response: Response) -> None:
     """Fill `response` with every scenario, worst first, ties by index; unsorted if only probabilities count."""
-    full_scores, scenario_policies, order = game.full_scores, game.scenario_policies, response.scenarios
-    knots, coefficients, count = game.knots, game.coefficients, order.shape[0]
+    full_scores, scenario_policies, order = arrays.full_scores, arrays.scenario_policies, response.scenarios
+    knots, coefficients, count = arrays.knots, arrays.coefficients, order.shape[0]
     losses = np.empty_like(full_scores)
     for s in range(count):
         losses[s] = loss_at(scores[scenario_policies[s]] - full_scores[s], knots, coefficients)
     if order[0] < 0:  # no response yet, whose order could be a beginning
         for s in range(count):
             order[s] = s
-    if game.response == BY_SORTING:
+    if arrays.response == BY_SORTING:
         sort_worst_first(losses, order)
     for h in range(count):
         response.losses[h], response.policies[h] = losses[order[h]], scenario_policies[order[h]]

@@ -10,26 +10,28 @@ import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.solvers.kernels.compiling import compiled
-from rposst_opt.solvers.kernels.response import Game
-from rposst_opt.solvers.kernels.tuple_game import Mixture, TupleGame, keep_mixture, mixture_at, place_row, settle
+from rposst_opt.solvers.kernels.response import ProblemArrays
+from rposst_opt.solvers.kernels.tuple_game import CutMixture, TupleGame, keep_mixture, mixture_at, place_row, settle
 
 
 @compiled
-def settle_rows(rows: IntArray, tolerance: float, game: Game, room: TupleGame, mixture: Mixture) -> tuple[float, float]:
+def settle_rows(
+    rows: IntArray, tolerance: float, arrays: ProblemArrays, workspace: TupleGame, mixture: CutMixture
+) -> tuple[float, float]:
     """Place these rows and settle them: a proved bound and the objective of the best weights, ``vectors[1]``."""
     for i in range(rows.shape[0]):
-        place_row(i, rows[i], game.results, room)
-    lower, upper = settle(rows.shape[0], np.inf, -np.inf, tolerance, game, room)
-    keep_mixture(rows.shape[0], room, mixture)
+        place_row(i, rows[i], arrays.results, workspace)
+    lower, upper = settle(rows.shape[0], np.inf, -np.inf, tolerance, arrays, workspace)
+    keep_mixture(rows.shape[0], workspace, mixture)
     return lower, upper
 
 
 @compiled
-def price_cases(game: Game, mixture: Mixture, prices: FloatArray) -> float:
+def price_cases(arrays: ProblemArrays, mixture: CutMixture, prices: FloatArray) -> float:
     """The mixture at every case, and the least of these: a bound on every test, whatever its cases."""
     least = np.inf
     for case in range(prices.shape[0]):
-        prices[case] = mixture_at(case, game.results, mixture)
+        prices[case] = mixture_at(case, arrays.results, mixture)
         least = min(least, prices[case])
     return least
 
@@ -43,8 +45,8 @@ def find_swap(
     most: int,
     value: float,
     tolerance: float,
-    game: Game,
-    room: TupleGame,
+    arrays: ProblemArrays,
+    workspace: TupleGame,
 ) -> tuple[int, int]:
     """The first swap, from number `start` on, after which an objective is below `value`, or where the search stands.
 
@@ -55,12 +57,12 @@ def find_swap(
     for h in range(start, end):
         place, case = places[h % n_places], candidates[h // n_places]
         before = rows[place]
-        place_row(place, case, game.results, room)
-        _, upper = settle(rows.shape[0], value, value, tolerance, game, room)
+        place_row(place, case, arrays.results, workspace)
+        _, upper = settle(rows.shape[0], value, value, tolerance, arrays, workspace)
         if upper < value:
             rows[place] = case
             return h, 1
-        place_row(place, before, game.results, room)
+        place_row(place, before, arrays.results, workspace)
     return end, 0
 
 
@@ -69,8 +71,8 @@ def try_additions(
     rows: IntArray,
     candidates: IntArray,
     tolerance: float,
-    game: Game,
-    room: TupleGame,
+    arrays: ProblemArrays,
+    workspace: TupleGame,
     prices: FloatArray,
 ) -> tuple[int, float]:
     """Which of the candidates, in their order, is best added to the rows, and the objective then.
@@ -80,13 +82,13 @@ def try_additions(
     """
     n_rows = rows.shape[0]
     for i in range(n_rows):
-        place_row(i, rows[i], game.results, room)
+        place_row(i, rows[i], arrays.results, workspace)
     chosen, best = 0, np.inf
     for h in range(candidates.shape[0]):
         if prices[candidates[h]] >= best:
             continue
-        place_row(n_rows, candidates[h], game.results, room)
-        _, upper = settle(n_rows + 1, best, -np.inf, tolerance, game, room)
+        place_row(n_rows, candidates[h], arrays.results, workspace)
+        _, upper = settle(n_rows + 1, best, -np.inf, tolerance, arrays, workspace)
         if upper < best:
             chosen, best = h, upper
     return chosen, best

@@ -29,7 +29,7 @@ from rposst_opt.solvers.kernels.compiling import compiled, internal
 from rposst_opt.solvers.kernels.response import (
     BY_PROBABILITY,
     BY_SELECTION,
-    Game,
+    ProblemArrays,
     Response,
     bound_losses,
     list_all,
@@ -54,7 +54,7 @@ KEPT, NEXT, CALLS, STEPS = range(4)  # places in TupleGame.state
 
 
 class TupleGame(NamedTuple):
-    """Room for the game over some rows, and the cuts that are kept.
+    """A workspace for the game over some rows, and the cuts that are kept.
 
     Cut k is c_x = constants[k] + Σ_h pulls[k, h] A[x, policies[k, h]], h < lengths[k].
     """
@@ -71,15 +71,15 @@ class TupleGame(NamedTuple):
     basic: IntArray  # cut k, or number of slots + i for the slack of row i
     vectors: FloatArray  # (3, rows + 1): weights, the best weights so far, and the direction of a pivot
     state: IntArray  # cuts kept, the slot that is next, questions to the antagonist, steps of the simplex method
-    scores: FloatArray  # (3, n_policies): scores, bounds of losses, and room to work out the bounds
+    scores: FloatArray  # (3, n_policies): scores, bounds of losses, and scratch to work out the bounds
     response: Response
     is_dense: bool  # whether a cut lists every policy, in order, or only those that count
 
 
-def make_tuple_game(game: Game, most_rows: int) -> TupleGame:
-    """Room for up to this many rows, with no cut in it yet."""
-    slots, reach, n_policies = KEPT_CUTS + most_rows, game.most_chosen, game.results.shape[1]
-    is_dense = game.response != BY_SELECTION
+def make_tuple_game(arrays: ProblemArrays, most_rows: int) -> TupleGame:
+    """A workspace for up to this many rows, with no cut in it yet."""
+    slots, reach, n_policies = KEPT_CUTS + most_rows, arrays.most_chosen, arrays.results.shape[1]
+    is_dense = arrays.response != BY_SELECTION
     width = n_policies if is_dense else reach
     return TupleGame(
         np.zeros(most_rows, np.int64),
@@ -95,17 +95,23 @@ def make_tuple_game(game: Game, most_rows: int) -> TupleGame:
         np.empty((3, most_rows + 1)),
         np.zeros(4, np.int64),
         np.empty((3, n_policies)),
-        make_response(game),
+        make_response(arrays),
         is_dense,
     )
 
 
 @compiled
-def place_row(at: int, case: int, results: FloatArray, room: TupleGame) -> None:
+def place_row(at: int, case: int, results: FloatArray, workspace: TupleGame) -> None:
     """Make this case a row, and work out every kept cut there."""
-    constants, lengths, policies, pulls, values = room.constants, room.lengths, room.policies, room.pulls, room.values
-    room.rows[at] = case
-    for k in range(room.state[KEPT]):
+    constants, lengths, policies, pulls, values = (
+        workspace.constants,
+        workspace.lengths,
+        workspace.policies,
+        workspace.pulls,
+        workspace.values,
+    )
+    workspace.rows[at] = case
+    for k in range(workspace.state[KEPT]):
         value = constants[k]
         for h in range(lengths[k]):
             value += pulls[k, h] * results[case, policies[k, h]]
@@ -264,29 +270,29 @@ def reinvert(n_rows: int, slots: int, values: FloatArray, basic: IntArray, inver
 
 @compiled
 def settle(
-    n_rows: int, threshold: float, content: float, tolerance: float, game: Game, room: TupleGame
+    n_rows: int, threshold: float, good_enough: float, tolerance: float, arrays: ProblemArrays, workspace: TupleGame
 ) -> tuple[float, float]:
     """Bounds on the optimum over the rows: a proved one, and the objective of the best weights (``vectors[1]``).
 
-    It ends when the proved bound reaches `threshold`, when an objective below `content` is found, or when the two
+    It ends when the proved bound reaches `threshold`, when an objective below `good_enough` is found, or when the two
     bounds are within `tolerance` of each other. The mixture that proves the bound is left in the basis.
     """
     # Every array is taken out of its tuple once, here: inside the loop it would cost more than the arithmetic.
-    results, full_scores, knots, coefficients = game.results, game.full_scores, game.knots, game.coefficients
+    results, full_scores, knots, coefficients = arrays.results, arrays.full_scores, arrays.knots, arrays.coefficients
     low, high, offsets, probabilities = (
-        game.least_full_scores,
-        game.greatest_full_scores,
-        game.offsets,
-        game.probabilities,
+        arrays.least_full_scores,
+        arrays.greatest_full_scores,
+        arrays.offsets,
+        arrays.probabilities,
     )
-    rank_weights, edges, table, kind = game.rank_weights, game.tail_edges, game.tail_coefficients, game.response
-    response = room.response
+    rank_weights, edges, table, kind = arrays.rank_weights, arrays.tail_edges, arrays.tail_coefficients, arrays.response
+    response = workspace.response
     worst, their_policies, losses, alpha = response.scenarios, response.policies, response.losses, response.weights
-    rows, values, constants, lengths = room.rows[:n_rows], room.values, room.constants, room.lengths
-    policies, pulls, answers, parts = room.policies, room.pulls, room.answers, room.answer_parts
-    inverse, basic, state, dense = room.inverse, room.basic, room.state, room.is_dense
-    weights, best_weights, direction = room.vectors[0, :n_rows], room.vectors[1], room.vectors[2]
-    scores, bounds, scratch = room.scores[0], room.scores[1], room.scores[2]
+    rows, values, constants, lengths = workspace.rows[:n_rows], workspace.values, workspace.constants, workspace.lengths
+    policies, pulls, answers, parts = workspace.policies, workspace.pulls, workspace.answers, workspace.answer_parts
+    inverse, basic, state, dense = workspace.inverse, workspace.basic, workspace.state, workspace.is_dense
+    weights, best_weights, direction = workspace.vectors[0, :n_rows], workspace.vectors[1], workspace.vectors[2]
+    scores, bounds, scratch = workspace.scores[0], workspace.scores[1], workspace.scores[2]
     slots, count = values.shape[0], losses.shape[0]
 
     upper, started, exact_inverse, pivots = np.inf, state[KEPT] > 0, False, 0
@@ -337,7 +343,7 @@ def settle(
                 bound_losses(scores, low, high, knots, coefficients, bounds, scratch)
                 select_worst(scores, bounds, offsets, full_scores, knots, coefficients, losses, worst, their_policies)
             else:
-                list_all(scores, game, response)
+                list_all(scores, arrays, response)
             if kind == BY_PROBABILITY:
                 for h in range(count):
                     alpha[h] = probabilities[worst[h]]
@@ -353,7 +359,7 @@ def settle(
                 upper = objective
                 for i in range(n_rows):
                     best_weights[i] = weights[i]
-            if upper < content or (started and upper - inverse[n_rows, n_rows] <= tolerance):
+            if upper < good_enough or (started and upper - inverse[n_rows, n_rows] <= tolerance):
                 break
             # The new cut takes an empty slot, or the oldest that is not in the basis.
             if state[KEPT] < slots:
@@ -420,7 +426,7 @@ def settle(
     return proved_value(n_rows, slots, values, inverse, basic) if started else -np.inf, upper
 
 
-class Mixture(NamedTuple):
+class CutMixture(NamedTuple):
     """A mixture of cuts: c_x = constant + Σ_h pulls[h] A[x, policies[h]], h < length."""
 
     constant: FloatArray  # (1,)
@@ -429,14 +435,14 @@ class Mixture(NamedTuple):
     pulls: FloatArray
 
 
-def make_mixture(game: Game, most_rows: int) -> Mixture:
-    """Room for a mixture of as many cuts as a basis has."""
-    length = max(most_rows * game.most_chosen, game.results.shape[1])
-    return Mixture(np.zeros(1), np.zeros(1, np.int64), np.empty(length, np.int64), np.empty(length))
+def make_cut_mixture(arrays: ProblemArrays, most_rows: int) -> CutMixture:
+    """A workspace for a mixture of as many cuts as a basis has."""
+    length = max(most_rows * arrays.most_chosen, arrays.results.shape[1])
+    return CutMixture(np.zeros(1), np.zeros(1, np.int64), np.empty(length, np.int64), np.empty(length))
 
 
 @internal
-def mixture_at(case: int, results: FloatArray, mixture: Mixture) -> float:
+def mixture_at(case: int, results: FloatArray, mixture: CutMixture) -> float:
     """The mixture at one case."""
     value, policies, pulls = mixture.constant[0], mixture.policies, mixture.pulls
     for h in range(mixture.length[0]):
@@ -445,49 +451,52 @@ def mixture_at(case: int, results: FloatArray, mixture: Mixture) -> float:
 
 
 @internal
-def share_of(i: int, n_rows: int, room: TupleGame) -> float:
+def share_of(i: int, n_rows: int, workspace: TupleGame) -> float:
     """What cut ``basic[i]`` has in the mixture of the basis; zero for a slack."""
-    slots, total = room.values.shape[0], 0.0
-    if room.basic[i] >= slots:
+    slots, total = workspace.values.shape[0], 0.0
+    if workspace.basic[i] >= slots:
         return 0.0
     for k in range(n_rows):
-        if room.basic[k] < slots:
-            total += max(room.inverse[k, n_rows], 0.0)
-    return max(room.inverse[i, n_rows], 0.0) / total
+        if workspace.basic[k] < slots:
+            total += max(workspace.inverse[k, n_rows], 0.0)
+    return max(workspace.inverse[i, n_rows], 0.0) / total
 
 
 @internal
-def keep_mixture(n_rows: int, room: TupleGame, mixture: Mixture) -> None:
+def keep_mixture(n_rows: int, workspace: TupleGame, mixture: CutMixture) -> None:
     """Copy the mixture that the basis holds."""
-    n_policies, length = room.scores.shape[1], 0
-    dense = room.is_dense
+    n_policies, length = workspace.scores.shape[1], 0
+    dense = workspace.is_dense
     if dense:
         length = n_policies
         for j in range(n_policies):
             mixture.policies[j], mixture.pulls[j] = j, 0.0
     mixture.constant[0] = 0.0
     for i in range(n_rows):
-        share, k = share_of(i, n_rows, room), room.basic[i]
+        share, k = share_of(i, n_rows, workspace), workspace.basic[i]
         if share == 0.0:
             continue
-        mixture.constant[0] += share * room.constants[k]
-        for h in range(room.lengths[k]):
+        mixture.constant[0] += share * workspace.constants[k]
+        for h in range(workspace.lengths[k]):
             if dense:
-                mixture.pulls[h] += share * room.pulls[k, h]
+                mixture.pulls[h] += share * workspace.pulls[k, h]
             else:
-                mixture.policies[length], mixture.pulls[length] = room.policies[k, h], share * room.pulls[k, h]
+                mixture.policies[length], mixture.pulls[length] = (
+                    workspace.policies[k, h],
+                    share * workspace.pulls[k, h],
+                )
                 length += 1
     mixture.length[0] = length
 
 
 @internal
-def record_mixture(n_rows: int, room: TupleGame, record: FloatArray) -> None:
+def record_mixture(n_rows: int, workspace: TupleGame, record: FloatArray) -> None:
     """Write down the tail weight α and the pull αδ of each scenario in the mixture of the basis."""
     record[:] = 0.0
     for i in range(n_rows):
-        share, k = share_of(i, n_rows, room), room.basic[i]
+        share, k = share_of(i, n_rows, workspace), workspace.basic[i]
         if share > 0.0:
-            for h in range(room.answers.shape[1]):
-                weight = share * room.answer_parts[k, 0, h]
-                record[0, room.answers[k, h]] += weight
-                record[1, room.answers[k, h]] += weight * room.answer_parts[k, 1, h]
+            for h in range(workspace.answers.shape[1]):
+                weight = share * workspace.answer_parts[k, 0, h]
+                record[0, workspace.answers[k, h]] += weight
+                record[1, workspace.answers[k, h]] += weight * workspace.answer_parts[k, 1, h]
