@@ -72,6 +72,8 @@ class Candidate:
         A proof of the lower bound, where the caller asked for one.
     limit : Limit or None
         What ended the run early, if anything did.
+    one_of_many : bool
+        Whether so many sets of cases are as good that it was not found out which of them comes first.
     stats : Stats
     """
 
@@ -82,6 +84,7 @@ class Candidate:
     ranking: tuple[EfficientTest, ...] = ()
     certificate: Certificate | None = None
     limit: Limit | None = None
+    one_of_many: bool = False
     stats: Stats = field(default_factory=Stats)
 
 

@@ -19,7 +19,7 @@ from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.losses import AbsoluteError, Loss
 from rposst_opt.measures import CVaR, Measure
-from rposst_opt.results import check_finite, is_frame, numeric_table
+from rposst_opt.results import check_finite, first_alike, is_frame, numeric_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -230,6 +230,11 @@ class Problem:
         kept = set(cases)
         others = [case for case in self.selectable_cases if case not in kept]
         return replace(self, forbidden_cases=(*self.forbidden_cases, *others))
+
+    @cached_property
+    def first_alike(self) -> IntArray:
+        """For every case, the first one with the same results, up to rounding: itself, if no earlier one has them."""
+        return read_only(first_alike(self.results))
 
     @cached_property
     def loss_scale(self) -> float:

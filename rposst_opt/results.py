@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rposst_opt.arrays import FloatArray, as_numbers
+from rposst_opt.arrays import FloatArray, IntArray, as_numbers
 from rposst_opt.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 _Scores = TypeVar("_Scores", float, FloatArray)
+ALIKE_STEPS = 16  # of rounding at the largest result: rows that differ by no more are alike
 
 
 @dataclass(frozen=True)
@@ -120,3 +121,29 @@ def softmax_targets(results: ArrayLike, betas: Sequence[float] = (0, 1, 2, 4)) -
         unnormalised = np.exp(-sharpness[:, None] * below_most)
     targets: FloatArray = unnormalised / unnormalised.sum(axis=1, keepdims=True)
     return targets
+
+
+def first_alike(results: FloatArray) -> IntArray:
+    """For every case, the first one with the same results, up to rounding: itself, if no earlier one has them.
+
+    Examples
+    --------
+    >>> first_alike(np.array([[0.1, 0.3], [0.5, 0.5], [0.1, 0.1 + 0.2]])).tolist()
+    [0, 1, 0]
+    """
+    allowed = ALIKE_STEPS * np.finfo(np.float64).eps * float(np.abs(results).max())
+    # Rows that are alike have sums that are alike, with any weights; so only rows with neighbouring sums are compared.
+    weights = 1.0 + np.modf(np.arange(1, results.shape[1] + 1) * np.sqrt(2))[0]
+    largest = float(np.abs(results).max()) or 1.0
+    sums = (results / largest) @ weights
+    order = np.argsort(sums, kind="stable")
+    apart = np.diff(sums[order]) > 2 * ALIKE_STEPS * np.finfo(np.float64).eps * weights.sum()
+    starts = np.concatenate([[0], np.flatnonzero(apart) + 1, [len(order)]])
+    first = np.arange(len(results))
+    for group in np.flatnonzero(np.diff(starts) > 1):
+        left = np.sort(order[starts[group] : starts[group + 1]])
+        while len(left) > 1:
+            alike = (np.abs(results[left] - results[left[0]]) <= allowed).all(axis=1)
+            first[left[alike]] = left[0]
+            left = left[~alike]
+    return first

@@ -42,9 +42,10 @@ class RankedTest:
 
 
 def rank_tests(problem: Problem, tests: Iterable[EfficientTest]) -> tuple[RankedTest, ...]:
-    """Sort tests by objective; ties by the lower mean loss, then by the positions of their cases.
+    """Sort tests by objective; ties by the lower mean loss, then by fewer repeated cases, then by position.
 
-    Objectives tie when they are within `TIE_TOLERANCE` of the least among them.
+    Objectives tie when they are within `TIE_TOLERANCE` of the least among them. A case is repeated if another of the
+    test has the same results.
     """
     ranked = []
     for test in tests:
@@ -54,7 +55,10 @@ def rank_tests(problem: Problem, tests: Iterable[EfficientTest]) -> tuple[Ranked
     tolerance = problem.allowance(TIE_TOLERANCE)
     by_objective = _tie_groups([entry.objective for entry in ranked], tolerance)
     by_mean_loss = _tie_groups([entry.mean_loss for entry in ranked], tolerance)
-    order = sorted(range(len(ranked)), key=lambda i: (by_objective[i], by_mean_loss[i], ranked[i].test.cases))
+    repeated = [len(entry.test.cases) - len(set(problem.first_alike[list(entry.test.cases)])) for entry in ranked]
+    order = sorted(
+        range(len(ranked)), key=lambda i: (by_objective[i], by_mean_loss[i], repeated[i], ranked[i].test.cases)
+    )
     return tuple(ranked[i] for i in order)
 
 
@@ -113,6 +117,9 @@ class Solution:
         `verify_certificate`.
     choice : BackendChoice or None
         Why this backend, if it was chosen by ``"auto"``.
+    one_of_many : bool
+        Whether so many sets of cases are as good that it was not found out which of them comes first: another machine
+        may return another one.
     """
 
     test: EfficientTest | None
@@ -127,3 +134,4 @@ class Solution:
     ranking: tuple[RankedTest, ...] = ()
     certificate: Certificate | None = None
     choice: BackendChoice | None = None
+    one_of_many: bool = False

@@ -151,4 +151,5 @@ def judge(problem: Problem, candidate: Candidate, backend: str, tolerance: float
         stats=candidate.stats,
         ranking=rank_tests(problem, candidate.ranking),
         certificate=candidate.certificate,
+        one_of_many=candidate.one_of_many,
     )

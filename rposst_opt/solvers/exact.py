@@ -55,12 +55,11 @@ from rposst_opt.certificate import Certificate
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError, Unsupported
-from rposst_opt.measures import Mean, Mixture
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solution import rank_tests
+from rposst_opt.solvers.canonical import Weigher
 from rposst_opt.solvers.kernels.hitting_set import Plan
 from rposst_opt.solvers.kernels.response import least_loss, scaled_problem_arrays
-from rposst_opt.solvers.kernels.tuple_game import make_tuple_game, place_row, settle
 from rposst_opt.solvers.running import available_cores, check_counts, running
 from rposst_opt.solvers.searchers import OWN_CUTS, FoundTest, Front, Searchers
 
@@ -77,7 +76,8 @@ ALONE = 2e7  # one searcher begins: most problems are done before others could h
 SHORTEST_TURN, LONGEST_TURN = 1e6, 2e7
 FIRST_ROUND = 1e8  # then a lower bound is climbed for, with half of the work so far
 TELL_SECONDS = 0.1
-MEAN_SHARES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)  # of the mean, added to a measure to choose among its optimal weights
+MOST_COMPARED = 256  # tests that are tied for the best: of more, the first by position is taken
+LEAST_WORK_FOR_TIES = 1e9  # and as much as the proof took
 FIRST_STEP, LONGEST_STEP = 0.25, 0.5  # up the ladder, as shares of the way to the incumbent
 CLOSEST_RUNG = 1e-3  # of the incumbent: nearer to it no bound is climbed for
 
@@ -91,8 +91,7 @@ class Exact:
     top : int, optional
         Also the best `top` tuples, in ``Solution.ranking``: by objective, then (within 1e-9 of the largest loss there
         can be) by the lower mean loss, then by index. Of a tuple's optimal weights those with the least mean loss are
-        taken. The first of the ranking is the answer. Without a ranking it is any one of those that are tied, the same
-        in every run.
+        taken. The first of the ranking is the answer.
     all_optimal : bool
         Also all tuples that are as good as the best, ranked likewise.
     certificate : bool
@@ -128,13 +127,15 @@ class Exact:
                 proof = _Proof(problem, self, budget)
                 proof.settle_first_tuple()
             limit = proof.run()
-        tests = proof.tests()
+            certificate = proof.make_certificate() if self.certificate and limit is None else None
+            tests, one_of_many = proof.tests()
         return Candidate(
             test=tests[0],
             lower_bound=float(proof.bound * problem.unit),
             ranking=tests if proof.wants_ranking else (),
-            certificate=proof.make_certificate() if self.certificate and limit is None else None,
+            certificate=certificate,
             limit=limit,
+            one_of_many=one_of_many,
             stats=run.stats(
                 tuples=int(proof.share_done * problem.n_tuples),
                 solved=proof.searchers.leaves,
@@ -286,7 +287,7 @@ class _Proof:
             return
         if self.method.all_optimal:
             raise Unsupported(f"more than {MOST_TESTS:,} sets of test cases are optimal: ask for the best few instead.")
-        kept = {test.cases for test in self.tests()}
+        kept = {test.cases for test in self.tests()[0]}
         self.reported = {cases: test for cases, test in self.reported.items() if self._all_cases(cases) in kept}
 
     def _threshold(self) -> float:
@@ -304,14 +305,71 @@ class _Proof:
         """The problem's own positions of the required cases and of these chosen ones, ascending."""
         return tuple(sorted([*self.problem.required_cases, *self.cases[list(chosen)].tolist()]))
 
-    def tests(self) -> tuple[EfficientTest, ...]:
-        """The answer, and where a ranking is wanted the tests after it."""
-        if not self.wants_ranking:
-            return (self._make_test(self.best),)
-        tie_breaker = _TieBreaker(self.problem, self.cases, self.plan)
-        found = list(self.reported.values()) or [self.best]
-        ranked = rank_tests(self.problem, [tie_breaker.improve(self._make_test(test)) for test in found])
-        return tuple(entry.test for entry in ranked[: self.method.top])
+    def tests(self) -> tuple[tuple[EfficientTest, ...], bool]:
+        """The answer, and where a ranking is wanted the tests after it; and whether the answer is just one of many."""
+        if self.wants_ranking:
+            found, one_of_many = list(self.reported.values()) or [self.best], not self.is_complete
+        elif self.is_complete and not self.budget.gap:
+            found, one_of_many = self._tied()
+        else:
+            found, one_of_many = [self.best], True
+        weigher = Weigher(self.problem, self.cases)
+        if len(found) == 1:
+            return (weigher.weigh(self._make_test(found[0])),), one_of_many
+        ranked = rank_tests(self.problem, [weigher.weigh_by_mean(self._make_test(test)) for test in found])
+        return tuple(weigher.weigh(entry.test) for entry in ranked[: self._wanted()]), one_of_many
+
+    def _wanted(self) -> int | None:
+        """How many tests are asked for; None for all that there are."""
+        return None if self.method.all_optimal else self.method.top or 1
+
+    def _tied(self) -> tuple[list[FoundTest], bool]:
+        """All tests that are as good as the best; or only the first by position, if there are too many to compare.
+
+        Whether there are too many is a question of their number, and the first by position is the same everywhere; but
+        if the search for them takes longer than the proof did, the best one found will do, as one of many.
+        """
+        searchers, threshold = self.searchers, self.best.value + 2 * MARGIN
+        work = searchers.work + LEAST_WORK_FOR_TIES
+        left = searchers.collect(searchers.new_front().nodes, threshold, MOST_COMPARED, work, self.budget.reached)
+        tied = self._collected()
+        if not len(left.cases):
+            return tied or [self.best], False
+        if len(tied) <= MOST_COMPARED:
+            return [self.best], True
+        first = self._first_by_position(min(tied, key=lambda test: test.cases), threshold, work)
+        return ([self.best], True) if first is None else ([first], False)
+
+    def _first_by_position(self, known: FoundTest, threshold: float, work: float) -> FoundTest | None:
+        """Of all tuples below the threshold the first in the order of positions; None if the work does not do.
+
+        Parameters
+        ----------
+        known : FoundTest
+            One of them.
+        """
+        end = self.searchers.work + work
+        chosen: tuple[int, ...] = ()
+        while len(chosen) < self.plan.size:
+            following = chosen[-1] + 1 if chosen else 0
+            for case in range(following, known.cases[len(chosen)]):
+                left = end - self.searchers.work
+                nodes = self.searchers.beginning_with((*chosen, case))
+                nodes = self.searchers.collect(nodes, threshold, 0, left, self.budget.reached)
+                found = self._collected()
+                if found:
+                    known = min(found, key=lambda test: test.cases)
+                    break
+                if len(nodes.cases):
+                    return None
+            chosen = known.cases[: len(chosen) + 1]
+        return known
+
+    def _collected(self) -> list[FoundTest]:
+        """What the searchers have found since they were last asked."""
+        found = list(self.searchers.found)
+        self.searchers.found.clear()
+        return found
 
     def _make_test(self, found: FoundTest) -> EfficientTest:
         cases = [*self.problem.required_cases, *self.cases[list(found.cases)].tolist()]
@@ -349,38 +407,6 @@ class _Proof:
         )
 
 
-class _TieBreaker:
-    """Of the weights that are optimal for a set of cases, finds those with the least mean loss.
-
-    It adds a little of the mean to the measure. Where the little is too much, so that the objective suffers, it takes a
-    hundredth of it, and in the end none.
-    """
-
-    def __init__(self, problem: Problem, cases: IntArray, plan: Plan) -> None:
-        self.problem, self.plan = problem, plan
-        self.place_of = {case: place for place, case in enumerate(cases.tolist())}
-        self.arrays_of_shares = [
-            scaled_problem_arrays(
-                replace(problem, measure=Mixture([(1 - share, problem.measure), (share, Mean())])), cases
-            )
-            for share in MEAN_SHARES
-        ]
-
-    def improve(self, test: EfficientTest) -> EfficientTest:
-        """The same cases with weights that are no worse, and better on average if there are such."""
-        allowed = self.problem.objective(test) + MARGIN / 4 * self.problem.unit
-        for arrays in self.arrays_of_shares:
-            workspace = make_tuple_game(arrays, self.plan.most_rows)
-            for row, case in enumerate(test.cases):
-                place_row(row, self.place_of[case], arrays.results, workspace)
-            settle(len(test.cases), math.inf, -math.inf, TOLERANCE, arrays, workspace)
-            weights = workspace.vectors[1, : len(test.cases)]
-            improved = self.problem.test(cases=test.cases, weights=weights / weights.sum())
-            if self.problem.objective(improved) <= allowed:
-                return improved
-        return test
-
-
 class _Ladder:
     """Which threshold under the incumbent to try for next: some way up to it, less where that was too much."""
 
@@ -412,17 +438,16 @@ class _Ladder:
 def _cases_to_search(problem: Problem, *, everything: bool) -> tuple[IntArray, int]:
     """The cases that can be chosen, then the required ones; and how many of these there are.
 
-    Of cases with equal results only the first is needed, as long as enough remain.
+    Of cases with equal results, up to rounding, only the first is needed, as long as enough remain.
     """
     selectable, required = list(problem.selectable_cases), list(problem.required_cases)
     if not everything:
-        first_with = {problem.results[case].tobytes(): case for case in [*required, *selectable][::-1]}
-        settled = {problem.results[case].tobytes() for case in required}
-        distinct = [
-            case
-            for case in selectable
-            if (row := problem.results[case].tobytes()) not in settled and first_with[row] == case
-        ]
+        taken = {problem.first_alike[case] for case in required}
+        distinct = []
+        for case in selectable:
+            if problem.first_alike[case] not in taken:
+                taken.add(problem.first_alike[case])
+                distinct.append(case)
         spare = [case for case in selectable if case not in set(distinct)]
         selectable = sorted(distinct + spare[: max(0, problem.size - len(distinct))])
     return np.array(selectable + required, dtype=np.int64), len(required)

@@ -44,6 +44,7 @@ OWN_CUTS = 512  # that a searcher may learn in one turn
 OWN_RECORDS = 128  # and if each is recorded for a certificate
 KEPT_CUTS, KEPT_BYTES = 4096, 128 * 2**20  # in all, between turns
 POLL_SECONDS = 0.05
+COLLECTED_AT_ONCE, COLLECTING_TURN = 64, 2e7  # tests, and work, between two looks at the clock
 
 
 class FoundTest(NamedTuple):
@@ -166,6 +167,40 @@ class Searchers:
         """Have the first searcher search the tree for so much work."""
         front.gather([self.explore_alone(front.nodes, work)])
         front.unresolved = min(front.unresolved, float(self.members[0].levels[UNRESOLVED]))
+
+    def collect(
+        self, nodes: Nodes, threshold: float, most: int, work: float, reached: Callable[[], Limit | None]
+    ) -> Nodes:
+        """Have the first searcher find all tuples below the threshold, until there are more than `most`; what is left.
+
+        It also ends when the work is spent or a limit is reached.
+        """
+        self.stop[0] = 0
+        first, end, already = self.members[0], self.work + work, len(self.found)
+        collector = first._replace(
+            found_cases=np.zeros((COLLECTED_AT_ONCE, first.found_cases.shape[1]), np.int64),
+            found_weights=np.zeros((COLLECTED_AT_ONCE, first.found_weights.shape[1])),
+        )
+        self.set_threshold(threshold)
+        while len(nodes.cases) and len(self.found) - already <= most and self.work < end and reached() is None:
+            self.keep_cuts()
+            self._give_places(0)
+            order = self._sorted_cuts(threshold - self.plan.slack)
+            begun = explore(nodes, order, COLLECTING_TURN, False, self.plan, self.arrays, collector)
+            self._count(collector)
+            for at in range(int(collector.counts[FOUND])):
+                self._take(collector, at)
+            nodes = together([_left_by(collector), some_of(nodes, slice(begun, None))])
+        return nodes
+
+    def beginning_with(self, chosen: tuple[int, ...]) -> Nodes:
+        """The node of all tuples whose first cases, in the order of their positions, are these."""
+        if len(chosen) == self.plan.size:
+            return self.only(chosen)
+        cases = np.zeros((1, self.plan.size + 1), dtype=np.int64)
+        cases[0, : len(chosen)], cases[0, -1] = chosen, len(chosen)
+        excluded = ~set_of(range(chosen[-1] + 1, self.plan.n_selectable), self.n_words)
+        return Nodes(cases, excluded[None])
 
     def rule_out(self, tuples: Iterable[tuple[int, ...]], threshold: float) -> None:
         """Learn a cut for each of these tuples, all of which are above the threshold."""
