@@ -402,10 +402,12 @@ def report(
 ) -> None:
     """Write a page for a browser: the test, its errors, its proof, who agrees, and the k-of-N explorer."""
     from rposst_opt.files.tables import check_can_write, write_atomically
+    from rposst_opt.reports.pages.page import check_can_render
     from rposst_opt.reports.pages.report import gather
     from rposst_opt.reports.pages.report_page import report_page
     from rposst_opt.reports.wording import agreement_words
 
+    check_can_render()
     check_can_write(out)
     _spare_inputs(out, options)
     if backends is not None and not ask_others:
@@ -448,7 +450,9 @@ def explore(
     from rposst_opt.files.tables import check_can_write, write_atomically
     from rposst_opt.reports.pages.explorer import game_values
     from rposst_opt.reports.pages.explorer_page import explorer_page
+    from rposst_opt.reports.pages.page import check_can_render
 
+    check_can_render()
     check_can_write(out)
     if options is not None:
         _spare_inputs(out, options)

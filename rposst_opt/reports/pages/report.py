@@ -106,7 +106,8 @@ def gather(
 ) -> Report | None:
     """Solve the problem and all that the report compares it with; None if no test was found.
 
-    An interrupt ends what is being run, and leaves out the rest.
+    An interrupt ends what is being run, and leaves out the rest. The page's game has a time limit of its own,
+    `rposst_opt.reports.pages.explorer.GAME_SECONDS` for each value.
 
     Parameters
     ----------
