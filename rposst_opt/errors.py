@@ -4,6 +4,9 @@ Every message names the thing, the rule, the value and the way out, on one line.
 (`Solution.limit`), not an error.
 """
 
+from collections.abc import Sequence
+from importlib.util import find_spec
+
 
 class RposstError(Exception):
     """The parent of every error that this package raises on purpose."""
@@ -18,7 +21,7 @@ class BackendNotFound(RposstError, LookupError):
 
 
 class BackendUnavailable(RposstError, ImportError):
-    """A backend, a domain or a cluster needs a package that is not installed."""
+    """A backend, a domain, a page, a picture or a cluster needs a package that is not installed."""
 
 
 class Unsupported(RposstError):
@@ -27,3 +30,18 @@ class Unsupported(RposstError):
 
 class BackendFailure(RposstError):
     """A backend broke its contract: its test is not one, or its bound is above the objective."""
+
+
+def check_installed(who_needs: str, packages: Sequence[str], *, extra: str) -> None:
+    """Refuse to go on without packages, looked for without importing them; the extra is the one that installs them.
+
+    >>> check_installed("a game needs", ["dice"], extra="games")
+    Traceback (most recent call last):
+    rposst_opt.errors.BackendUnavailable: a game needs dice, which is not installed: pip install 'rposst-opt[games]'
+    """
+    missing = [package for package in packages if find_spec(package) is None]
+    if missing:
+        are = "is" if len(missing) == 1 else "are"
+        raise BackendUnavailable(
+            f"{who_needs} {' and '.join(missing)}, which {are} not installed: pip install 'rposst-opt[{extra}]'"
+        )

@@ -305,6 +305,17 @@ def test_an_interrupt_leaves_out_the_rest_of_a_report(stage: str, sizes: list[in
     assert report.solution.status is ro.Status.OPTIMAL
 
 
+def test_who_is_too_slow_is_known_before_an_interrupt_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rposst_opt.reports.pages.report.agree", interrupted)
+    report = gathered(arrows(), backends=None, agree_seconds=0.05)
+    assert report.interrupted and report.not_asked
+    rows = page_of(report).sections["agreement"]
+    assert {row[0] for row in rows[1:]} == set(report.not_asked)
+
+
 def test_an_interrupted_size_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import rposst_opt as ro
-from rposst_opt.experiments import runner
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.experiments.protocol import Choice
 from rposst_opt.experiments.runner import run_tasks
@@ -183,6 +182,7 @@ def test_a_scheduler_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 def test_without_dask_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "find_spec", lambda package: None)
-    with pytest.raises(ro.BackendUnavailable, match=r"pip install 'rposst-opt\[cluster\]'"):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    message = r"^a cluster needs distributed, which is not installed: pip install 'rposst-opt\[cluster\]'$"
+    with pytest.raises(ro.BackendUnavailable, match=message):
         run_tasks(tasks(replicas=1), tmp_path, scheduler="tcp://127.0.0.1:9")

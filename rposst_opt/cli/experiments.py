@@ -185,12 +185,13 @@ def reproduce(
 ) -> None:
     """Run the paper's experiments, write their tables, draw their figures; run again, it goes on where it stopped."""
     from rposst_opt.experiments import reproductions
-    from rposst_opt.experiments.runner import check_cluster
+    from rposst_opt.experiments.runner import check_can_run, check_cluster
 
     if list_names or name is None:
         _show_list(complain=not list_names)
         return
     wanted = _installed_methods() if methods is None else _known_methods(methods)
+    check_can_run()
     if scheduler is not None:
         check_cluster()
     with progress_of_experiments() as tell:

@@ -37,10 +37,12 @@ def report(
 ) -> None:
     """Write a page for a browser: the test, its errors, its proof, who agrees, and the k-of-N explorer."""
     from rposst_opt.files.writing import write_atomically
+    from rposst_opt.reports.pages.page import check_can_render
     from rposst_opt.reports.pages.report import gather
     from rposst_opt.reports.pages.report_page import report_page
     from rposst_opt.reports.wording import agreement_words
 
+    check_can_render()
     check_output(out, options.files)
     if backends is not None and not ask_others:
         raise ProblemError("--backends and --no-agree exclude each other: give one of them.")
@@ -82,7 +84,9 @@ def explore(
     from rposst_opt.files.writing import write_atomically
     from rposst_opt.reports.pages.explorer import game_values
     from rposst_opt.reports.pages.explorer_page import explorer_page
+    from rposst_opt.reports.pages.page import check_can_render
 
+    check_can_render()
     check_output(out, [] if options is None else options.files)
     problem, _, target_names = _small_race() if options is None else read_problem(options)
     with progress_of_a_search() as progress:

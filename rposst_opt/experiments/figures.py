@@ -11,14 +11,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from rposst_opt.experiments.methods import METHODS, REFERENCE
 from rposst_opt.files.writing import write_with
+from rposst_opt.reports import check_can_draw
 from rposst_opt.reports.plots import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY_BLUE, STYLE, VERMILION
+
+try:
+    from matplotlib import rc_context
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+except ModuleNotFoundError:
+    check_can_draw()
+    raise
 
 LOOKS: dict[str, dict[str, Any]] = {
     REFERENCE: {"color": BLUE, "linewidth": 2.4},

@@ -7,10 +7,9 @@ moment, and the next one goes on from there; other numbers of replicas, sizes or
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 
-from rposst_opt.errors import BackendUnavailable, ProblemError
+from rposst_opt.errors import ProblemError, check_installed
 from rposst_opt.experiments.protocol import Choice
 from rposst_opt.experiments.studies import Task
 from rposst_opt.files.writing import write_atomically
@@ -81,10 +80,14 @@ def _workers(jobs: int, scheduler: str | None) -> Iterator[dict[str, object]]:
         yield {}
 
 
+def check_can_run() -> None:
+    """Refuse to go on without what experiments need, to be run and to be drawn."""
+    check_installed("experiments need", ["joblib", "matplotlib"], extra="experiments")
+
+
 def check_cluster() -> None:
     """Refuse to go on without Dask."""
-    if find_spec("distributed") is None:
-        raise BackendUnavailable("a cluster needs Dask: pip install 'rposst-opt[cluster]'")
+    check_installed("a cluster needs", ["dask", "distributed"], extra="cluster")
 
 
 def _path(folder: Path, task: Task) -> Path:

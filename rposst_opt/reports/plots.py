@@ -12,18 +12,24 @@ from typing import Any, ParamSpec
 
 import numpy as np
 import pandas as pd
-from matplotlib import rc_context, rcParams
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties, findfont, get_font
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
-from matplotlib.tri import Triangulation
 
 from rposst_opt.arrays import FloatArray
 from rposst_opt.errors import ProblemError
+from rposst_opt.reports import check_can_draw
 from rposst_opt.solution import Status
+
+try:
+    from matplotlib import rc_context, rcParams
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
+    from matplotlib.tri import Triangulation
+except ModuleNotFoundError:
+    check_can_draw()
+    raise
 
 BLACK = "#000000"
 ORANGE = "#E69F00"

@@ -4,16 +4,21 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-from plotly.offline import get_plotlyjs
+from typing import TYPE_CHECKING, Any
 
 import rposst_opt
+from rposst_opt.errors import check_installed
 from rposst_opt.reports.pages.sections import Section
 
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
 SHARED_SCRIPTS = ("measures.js", "charts.js")
+
+
+def check_can_render() -> None:
+    """Refuse to go on without what pages need."""
+    check_installed("a page needs", ["plotly", "jinja2"], extra="pages")
 
 
 def render(
@@ -24,6 +29,11 @@ def render(
     **values: object,
 ) -> str:
     """Fill a template, and that of each section with what it shows; every value is text, whatever it contains."""
+    check_can_render()
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+    from plotly.offline import get_plotlyjs
+
     environment = Environment(
         loader=PackageLoader("rposst_opt.reports.pages"),
         autoescape=True,
@@ -43,13 +53,17 @@ def render(
     )
 
 
-def asset(name: str) -> Markup:
+def asset(name: str) -> "Markup":
     """A style sheet or a script of this package."""
+    from markupsafe import Markup
+
     return Markup((files("rposst_opt.reports.pages") / "assets" / name).read_text("utf-8"))
 
 
-def inline_json(data: Mapping[str, Any]) -> Markup:
+def inline_json(data: Mapping[str, Any]) -> "Markup":
     """Data for a script element: no name in it can end the element, and numbers that JSON cannot say become null."""
+    from markupsafe import Markup
+
     text = json.dumps(_finite(data), allow_nan=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))
 

@@ -106,7 +106,8 @@ def gather(
 ) -> Report | None:
     """Solve the problem and all that the report compares it with; None if no test was found.
 
-    An interrupt ends what is being run, and leaves out the rest.
+    An interrupt ends what is being run, and leaves out the rest. The page's game has a time limit of its own,
+    `rposst_opt.reports.pages.explorer.GAME_SECONDS` for each value.
 
     Parameters
     ----------
@@ -143,6 +144,7 @@ def gather(
             partial(_with_rounds, tell=tell),
             partial(_with_sizes, tell=tell, largest_size=largest_size, time_limit_seconds=time_limit_seconds),
             partial(_with_game_values, tell=tell),
+            partial(_with_not_asked, backends=backends, seconds=agree_seconds),
             partial(_with_agreement, tell=tell, backends=backends, seconds=agree_seconds),
         ),
     )
@@ -201,17 +203,15 @@ def _with_game_values(report: Report, *, tell: Tell) -> Report:
     return replace(report, game_values=values, interrupted=values.interrupted)
 
 
+def _with_not_asked(report: Report, *, backends: Sequence[str] | None, seconds: float) -> Report:
+    return replace(report, not_asked=_too_slow(report.problem, seconds) if backends is None else {})
+
+
 def _with_agreement(report: Report, *, tell: Tell, backends: Sequence[str] | None, seconds: float) -> Report:
-    problem = report.problem
-    not_asked = _too_slow(problem, seconds) if backends is None else {}
-    asked = _witnesses(not_asked) if backends is None else backends
+    asked = _witnesses(report.not_asked) if backends is None else backends
     if not asked:
-        return replace(report, not_asked=not_asked)
-    return replace(
-        report,
-        not_asked=not_asked,
-        agreement=agree(problem, asked, time_limit_seconds=seconds, progress=tell),
-    )
+        return report
+    return replace(report, agreement=agree(report.problem, asked, time_limit_seconds=seconds, progress=tell))
 
 
 def _sizes_up_to(largest: int, problem: Problem, solution: Solution, time_limit_seconds: float | None) -> pd.DataFrame:

@@ -1,0 +1,110 @@
+"""Without an optional package, one line says which one is missing and how to get it, before anything is solved."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+PICTURES = "pictures need matplotlib, which is not installed: pip install 'rposst-opt[figures]'"
+PAGES = {
+    ("jinja2",): "a page needs jinja2, which is not installed: pip install 'rposst-opt[pages]'",
+    ("plotly",): "a page needs plotly, which is not installed: pip install 'rposst-opt[pages]'",
+    (
+        "jinja2",
+        "markupsafe",
+        "plotly",
+    ): "a page needs plotly and jinja2, which are not installed: pip install 'rposst-opt[pages]'",
+}
+
+GATHER_AND_RENDER = """
+import rposst_opt as ro
+from rposst_opt.reports.pages.report import gather
+report = gather(ro.Problem(results=[[0.0, 1.0], [1.0, 0.0], [0.4, 0.4]], size=1), backends=[])
+print(report.test.cases)
+from rposst_opt.reports.pages.report_page import report_page
+try:
+    report_page(report)
+except ro.BackendUnavailable as error:
+    print(error)
+"""
+
+SOLVE_NOTHING = """
+import sys
+import rposst_opt.backends
+
+def refuse(*arguments, **options):
+    raise AssertionError("something is solved")
+
+rposst_opt.backends.solve = refuse
+sys.argv = ["rposst", *{arguments!r}]
+from rposst_opt.__main__ import main
+main()
+"""
+
+
+def run_without(packages: Sequence[str], code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run some Python in a new process that cannot find these packages."""
+    hidden = "import sys\n" + "".join(f"sys.modules[{package!r}] = None\n" for package in packages)
+    return subprocess.run(
+        [sys.executable, "-c", hidden + code], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(("packages", "message"), PAGES.items())
+def test_a_report_is_gathered_without_what_its_page_needs(
+    packages: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    outcome = run_without((*packages, "matplotlib"), GATHER_AND_RENDER, tmp_path)
+    assert outcome.stdout.splitlines() == ["(2,)", message], outcome.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [("report", "results.csv", "--size", "1"), ("explore",)], ids=lambda words: words[0]
+)
+@pytest.mark.parametrize(("packages", "message"), PAGES.items())
+def test_commands_that_write_pages_say_so_before_they_solve(
+    command: tuple[str, ...], packages: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "results.csv").write_text("test_case,a,b\nx,0,1\ny,1,0\n")
+    outcome = run_without(packages, SOLVE_NOTHING.format(arguments=(*command, "--out", "page.html")), tmp_path)
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (2, "", f"rposst: {message}\n")
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_the_commands_do_solve_when_nothing_is_missing(tmp_path: Path) -> None:
+    outcome = run_without((), SOLVE_NOTHING.format(arguments=("explore", "--out", "page.html")), tmp_path)
+    assert "something is solved" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from rposst_opt import plots",
+        "import rposst_opt as ro; ro.plots",
+        "import rposst_opt.reports.plots",
+        "import rposst_opt.experiments.figures",
+    ],
+)
+def test_pictures_without_matplotlib(statement: str, tmp_path: Path) -> None:
+    code = f"""
+from rposst_opt.errors import BackendUnavailable
+try:
+    {statement}
+except BackendUnavailable as error:
+    print(error)
+"""
+    outcome = run_without(["matplotlib"], code, tmp_path)
+    assert outcome.stdout.splitlines() == [PICTURES], outcome.stderr
+
+
+@pytest.mark.parametrize("name", ["racing-arrows", "all"])
+@pytest.mark.parametrize("package", ["joblib", "matplotlib"])
+def test_experiments_need_more_than_the_core(package: str, name: str, tmp_path: Path) -> None:
+    arguments = ("reproduce", name, "--quick", "--out", "reproduced")
+    outcome = run_without([package], SOLVE_NOTHING.format(arguments=arguments), tmp_path)
+    assert (outcome.returncode, outcome.stdout) == (2, "")
+    message = f"experiments need {package}, which is not installed: pip install 'rposst-opt[experiments]'"
+    assert outcome.stderr.splitlines()[-1] == f"rposst: {message}"
+    assert not (tmp_path / "reproduced").exists()
