@@ -62,6 +62,7 @@ from rposst_opt.solvers.kernels.hitting_set import Plan
 from rposst_opt.solvers.kernels.response import least_loss, scaled_problem_arrays
 from rposst_opt.solvers.running import available_cores, check_counts, running
 from rposst_opt.solvers.searchers import OWN_CUTS, FoundTest, Front, Searchers
+from rposst_opt.solvers.ties import tied_tests
 
 # In units of the largest loss there can be:
 MARGIN = 1e-10  # a test must be better than the incumbent by this; tests within it are ties
@@ -76,8 +77,6 @@ ALONE = 2e7  # one searcher begins: most problems are done before others could h
 SHORTEST_TURN, LONGEST_TURN = 1e6, 2e7
 FIRST_ROUND = 1e8  # then a lower bound is climbed for, with half of the work so far
 TELL_SECONDS = 0.1
-MOST_COMPARED = 256  # tests that are tied for the best: of more, the first by position is taken
-LEAST_WORK_FOR_TIES = 1e9  # and as much as the proof took
 FIRST_STEP, LONGEST_STEP = 0.25, 0.5  # up the ladder, as shares of the way to the incumbent
 CLOSEST_RUNG = 1e-3  # of the incumbent: nearer to it no bound is climbed for
 
@@ -310,7 +309,7 @@ class _Proof:
         if self.wants_ranking:
             found, one_of_many = list(self.reported.values()) or [self.best], not self.is_complete
         elif self.is_complete and not self.budget.gap:
-            found, one_of_many = self._tied()
+            found, one_of_many = tied_tests(self.searchers, self.best, 2 * MARGIN, self.budget.reached)
         else:
             found, one_of_many = [self.best], True
         weigher = Weigher(self.problem, self.cases)
@@ -322,54 +321,6 @@ class _Proof:
     def _wanted(self) -> int | None:
         """How many tests are asked for; None for all that there are."""
         return None if self.method.all_optimal else self.method.top or 1
-
-    def _tied(self) -> tuple[list[FoundTest], bool]:
-        """All tests that are as good as the best; or only the first by position, if there are too many to compare.
-
-        Whether there are too many is a question of their number, and the first by position is the same everywhere; but
-        if the search for them takes longer than the proof did, the best one found will do, as one of many.
-        """
-        searchers, threshold = self.searchers, self.best.value + 2 * MARGIN
-        work = searchers.work + LEAST_WORK_FOR_TIES
-        left = searchers.collect(searchers.new_front().nodes, threshold, MOST_COMPARED, work, self.budget.reached)
-        tied = self._collected()
-        if not len(left.cases):
-            return tied or [self.best], False
-        if len(tied) <= MOST_COMPARED:
-            return [self.best], True
-        first = self._first_by_position(min(tied, key=lambda test: test.cases), threshold, work)
-        return ([self.best], True) if first is None else ([first], False)
-
-    def _first_by_position(self, known: FoundTest, threshold: float, work: float) -> FoundTest | None:
-        """Of all tuples below the threshold the first in the order of positions; None if the work does not do.
-
-        Parameters
-        ----------
-        known : FoundTest
-            One of them.
-        """
-        end = self.searchers.work + work
-        chosen: tuple[int, ...] = ()
-        while len(chosen) < self.plan.size:
-            following = chosen[-1] + 1 if chosen else 0
-            for case in range(following, known.cases[len(chosen)]):
-                left = end - self.searchers.work
-                nodes = self.searchers.beginning_with((*chosen, case))
-                nodes = self.searchers.collect(nodes, threshold, 0, left, self.budget.reached)
-                found = self._collected()
-                if found:
-                    known = min(found, key=lambda test: test.cases)
-                    break
-                if len(nodes.cases):
-                    return None
-            chosen = known.cases[: len(chosen) + 1]
-        return known
-
-    def _collected(self) -> list[FoundTest]:
-        """What the searchers have found since they were last asked."""
-        found = list(self.searchers.found)
-        self.searchers.found.clear()
-        return found
 
     def _make_test(self, found: FoundTest) -> EfficientTest:
         cases = [*self.problem.required_cases, *self.cases[list(found.cases)].tolist()]
