@@ -74,16 +74,19 @@ release-check: $(VENV)/installed  ## build the distributions, look into them, an
 		$(RELEASE)/bin/rposst --version && \
 		$(RELEASE)/bin/rposst demo
 
+# Compiling all of SciPy, pandas and others takes as long as the rest of the installation, and the demo needs little of it.
 $(VENV)/core: pyproject.toml Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "rposst-opt needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --no-compile --editable .
 	@touch $@
 
+# Here all is compiled, for pytest takes warnings for errors, and compiling a package may raise one.
 $(VENV)/installed: $(VENV)/core
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev
+	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib > /dev/null 2>&1 || true # some have templates that are no Python
 	@touch $@
 
 clean:  ## remove the environments and caches
