@@ -46,8 +46,8 @@ class Scenarios(NamedTuple):
     ----------
     policies : ndarray of shape (n_scenarios,)
         The policy of each scenario, ascending.
-    targets : ndarray of shape (n_scenarios,)
-        The target of each scenario: its row in `Problem.targets`.
+    target_rows : ndarray of shape (n_scenarios,)
+        The target of each scenario, by its row in `Problem.targets`.
     full_scores : ndarray of shape (n_scenarios,)
         The full test's score in each scenario (b in the formulas).
     probabilities : ndarray of shape (n_scenarios,)
@@ -56,7 +56,7 @@ class Scenarios(NamedTuple):
     """
 
     policies: IntArray
-    targets: IntArray
+    target_rows: IntArray
     full_scores: FloatArray
     probabilities: FloatArray
     offsets: IntArray
@@ -271,7 +271,7 @@ class Problem:
         scores = (self.targets @ self.results).T
         return Scenarios(
             policies=read_only(policies.astype(np.int64)),
-            targets=read_only(targets.astype(np.int64)),
+            target_rows=read_only(targets.astype(np.int64)),
             full_scores=read_only(scores[policies, targets]),
             probabilities=read_only(self.probabilities[policies, targets]),
             offsets=read_only(np.searchsorted(policies, np.arange(self.n_policies + 1)).astype(np.int64)),

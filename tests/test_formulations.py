@@ -158,7 +158,7 @@ def test_results_in_other_units_give_the_same_program(number: int) -> None:
     results = np.random.default_rng(10).random((5, 4))
     one = make_epigraph(random_problem(10, results=results, loss=LOSSES[number]))
     other = make_epigraph(random_problem(10, results=1e4 * results - 700, loss=per_mille[number]))
-    for name in ("results", "policies", "targets", "probabilities", "shares", "tail_fractions"):
+    for name in ("results", "policies", "full_scores", "probabilities", "shares", "tail_fractions"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-11)
     np.testing.assert_allclose(one.pieces.knots, other.pieces.knots, atol=1e-11)
     np.testing.assert_allclose(one.pieces.coefficients, other.pieces.coefficients, atol=1e-11)

@@ -640,7 +640,7 @@ def test_lines_and_names_in_the_explorers_charts(browser: Browser, nasty_report:
     assert cvar["y"] == pytest.approx([nasty_report.objective(ro.CVaR(0.4))] * 2)
     assert k_of_n["y"] == pytest.approx([nasty_report.objective(ro.KOfN(2, 10))] * 2)
     shown = [name.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") for name in bars["text"]]
-    pairs = [(problem.scenarios.policies[s], problem.scenarios.targets[s]) for s in worst_first]
+    pairs = [(problem.scenarios.policies[s], problem.scenarios.target_rows[s]) for s in worst_first]
     assert shown == [f"{POLICY_NAMES[policy]}, {TARGET_NAMES[target]}" for policy, target in pairs]
     assert weights["text"] == bars["text"]
     limit, _ = chart_data(browser, "chart-limit")

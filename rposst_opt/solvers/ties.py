@@ -26,12 +26,11 @@ def tied_tests(searchers: Searchers, best: FoundTest, margin: float, reached: Re
     work, threshold = searchers.work + LEAST_WORK, best.value + margin
     left = searchers.collect(searchers.new_front().nodes, threshold, MOST_COMPARED, work, reached)
     tied = _collected(searchers)
-    if not len(left.cases):
-        return tied or [best], False
-    if len(tied) <= MOST_COMPARED:
-        return [best], True
-    first = _first_by_position(searchers, min(tied, key=_position), threshold, work, reached)
-    return ([best], True) if first is None else ([first], False)
+    if len(tied) > MOST_COMPARED:
+        known = min(tied, key=_position)
+        first = _first_by_position(searchers, known, threshold, work, reached) if len(left.cases) else known
+        return ([best], True) if first is None else ([first], False)
+    return ([best], True) if len(left.cases) else (tied or [best], False)
 
 
 def _first_by_position(

@@ -102,8 +102,10 @@ def losses(report: Report) -> dict[str, Any]:
     problem, scenarios = report.problem, report.problem.scenarios
     return {
         "names": [
-            f"{problem.policy_names[scenarios.policies[scenario]]}, {report.target_names[scenarios.targets[scenario]]}"
-            for scenario in sorted_losses.order
+            f"{problem.policy_names[policy]}, {report.target_names[target]}"
+            for policy, target in zip(
+                scenarios.policies[sorted_losses.order], scenarios.target_rows[sorted_losses.order], strict=True
+            )
         ],
         "loss": sorted_losses.losses.tolist(),
         "probability": sorted_losses.probabilities.tolist(),

@@ -79,7 +79,7 @@ def explorer_data(
         "targets": list(target_names),
         "scenarios": {
             "policy": scenarios.policies.tolist(),
-            "target": problem.scenarios.targets.tolist(),
+            "target": problem.scenarios.target_rows.tolist(),
             "score": scenarios.full_scores.tolist(),
             "probability": scenarios.probabilities.tolist(),
         },

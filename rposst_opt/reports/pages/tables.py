@@ -117,7 +117,7 @@ def worst(report: Report) -> dict[str, Any]:
 
 def _worst_rows(report: Report, losses: SortedLosses) -> list[dict[str, str]]:
     problem, scale = report.problem, report.scale
-    scores, targets = problem.scores(report.test), problem.scenarios.targets
+    scores, targets = problem.scores(report.test), problem.scenarios.target_rows
     rows = []
     for place, scenario in enumerate(losses.order[:WORST_SHOWN].tolist()):
         policy = int(problem.scenarios.policies[scenario])
