@@ -21,6 +21,8 @@ LAYERS = (
 IN_THE_CLI = "rposst_opt.__main__"  # where the command begins: it stands at the root, and belongs to the last room
 FORMULATIONS_MAY_IMPORT = {"rposst_opt.solvers.exact", "rposst_opt.solvers.simultaneous"}  # besides the root
 MOST_MODULES_AT_THE_ROOT = 14
+MOST_LINES_OF_A_FUNCTION, MOST_LINES_OF_A_FILE = 60, 450
+EXCUSE = "# Long because "
 
 # Where packages may be imported: a folder with all below it, or a single module.
 HOMES = {
@@ -162,6 +164,35 @@ def test_only_the_command_line_prints(path: Path) -> None:
     calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
     prints = any(isinstance(call, ast.Name) and call.id == "print" for call in calls)
     assert not prints or module_name(path).startswith("rposst_opt.cli")
+
+
+def too_long(path: Path) -> list[str]:
+    """What is longer than can be read in one breath, and has no comment that says why."""
+    text = path.read_text()
+    lines = text.splitlines()
+    found = [path.name] if len(lines) > MOST_LINES_OF_A_FILE and EXCUSE not in text else []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef) and node.end_lineno is not None:
+            own = lines[node.lineno - 1 : node.end_lineno]
+            if len(own) > MOST_LINES_OF_A_FUNCTION and not any(line.strip().startswith(EXCUSE) for line in own):
+                found.append(node.name)
+    return found
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_name)
+def test_functions_and_files_can_be_read_in_one_breath(path: Path) -> None:
+    assert too_long(path) == []
+
+
+def test_what_is_too_long_is_told_unless_it_says_why(tmp_path: Path) -> None:
+    path = tmp_path / "long.py"
+    body = [f"    x{line} = {line}" for line in range(MOST_LINES_OF_A_FUNCTION)]
+    path.write_text("\n".join(["def endless():", *body]) + "\n")
+    assert too_long(path) == ["endless"]
+    path.write_text("\n".join(["def endless():", f"    {EXCUSE}it must be.", *body]) + "\n")
+    assert too_long(path) == []
+    path.write_text("x = 1\n" * (MOST_LINES_OF_A_FILE + 1))
+    assert too_long(path) == ["long.py"]
 
 
 def public_names() -> Iterator[str]:
