@@ -32,9 +32,10 @@ from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.baselines import KMeansAnchors
+from rposst_opt.solvers.kernels.cut_mixture import make_cut_mixture
 from rposst_opt.solvers.kernels.response import ProblemArrays, least_loss, scaled_problem_arrays
 from rposst_opt.solvers.kernels.swaps import find_swap, price_cases, settle_rows, try_additions
-from rposst_opt.solvers.kernels.tuple_game import make_cut_mixture, make_tuple_game
+from rposst_opt.solvers.kernels.tuple_game import make_tuple_game
 from rposst_opt.solvers.running import available_cores, check_counts, running
 
 # In units of the largest loss there can be:

@@ -41,7 +41,8 @@ def announced_compilation(kernels: str) -> Iterator[None]:
     notice.daemon = True
     notice.start()
     try:
-        yield
+        with replacing_outdated():
+            yield
         _compiled.add(kernels)
     finally:
         notice.cancel()
@@ -57,7 +58,7 @@ class Run:
     @contextmanager
     def compiling(self, kernels: str) -> Iterator[None]:
         """Within this the solver gets ready, with these kernels; only then does the time limit begin to run."""
-        with announced_compilation(kernels), replacing_outdated():
+        with announced_compilation(kernels):
             yield
         self._budget.restart_clock()
         self._ready = time.perf_counter()

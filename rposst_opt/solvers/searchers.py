@@ -15,6 +15,7 @@ import numpy as np
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.certificate import CertificateCut
 from rposst_opt.contract import Limit
+from rposst_opt.solvers.kernels.case_sets import WordArray
 from rposst_opt.solvers.kernels.hitting_set import (
     ADOPTED,
     FOUND,
@@ -30,7 +31,6 @@ from rposst_opt.solvers.kernels.hitting_set import (
     Nodes,
     Plan,
     Search,
-    WordArray,
     explore,
     make_search,
     spent,

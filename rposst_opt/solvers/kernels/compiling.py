@@ -91,3 +91,11 @@ def internal(function: Function) -> Function:
     Python must not call it, and crashes if it does.
     """
     return _compile(function, no_cpython_wrapper=True)
+
+
+def inlined(function: Function) -> Function:
+    """Make this a part of whatever compiled function calls it, as if it were written there.
+
+    For the parts of a loop so hot that passing a dozen arrays to a function would take longer than its arithmetic.
+    """
+    return _compile(function, no_cpython_wrapper=True, forceinline=True)

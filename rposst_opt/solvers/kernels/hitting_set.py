@@ -7,30 +7,38 @@ partial tuple with the cases that are excluded below it: those of the tuple itse
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rposst_opt.arrays import FloatArray, IntArray
+from rposst_opt.solvers.kernels.case_sets import (
+    ONE,
+    WordArray,
+    count_bits,
+    first_member,
+    insert,
+    lowest_bit,
+    remove,
+    write_complement,
+)
 from rposst_opt.solvers.kernels.compiling import compiled, internal
+from rposst_opt.solvers.kernels.cut_mixture import (
+    CutMixture,
+    keep_mixture,
+    make_cut_mixture,
+    mixture_at,
+    record_mixture,
+)
 from rposst_opt.solvers.kernels.response import ProblemArrays
 from rposst_opt.solvers.kernels.tuple_game import (
     CALLS,
     KEPT,
     NEXT,
     STEPS,
-    CutMixture,
     TupleGame,
-    keep_mixture,
-    make_cut_mixture,
     make_tuple_game,
-    mixture_at,
     place_row,
-    record_mixture,
     settle,
 )
 
-WordArray = NDArray[np.uint64]
-
-ONE = np.uint64(1)
 LEAF_COST, NODE_COST, SCAN_COST = 500.0, 300.0, 4.0  # nanoseconds, roughly: budgets are in these, so that runs repeat
 MOST_EXTENSIONS_SKIPPED = 15  # cuts that are learned without trying to extend them, after extensions that failed
 
@@ -132,52 +140,6 @@ def make_search(
         np.zeros((records, 2, arrays.full_scores.shape[0])),
         stop,
     )
-
-
-# Sets of cases
-
-
-@internal
-def count_bits(word: np.uint64) -> int:
-    """How many bits are set."""
-    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return int((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
-
-
-@internal
-def lowest_bit(word: np.uint64) -> int:
-    """The place of the lowest bit that is set."""
-    return count_bits((word & (~word + ONE)) - ONE)
-
-
-@internal
-def first_member(words: WordArray) -> int:
-    """The least member of a set, or -1."""
-    for word in range(words.shape[0]):
-        if words[word] != 0:
-            return 64 * word + lowest_bit(words[word])
-    return -1
-
-
-@internal
-def insert(case: int, words: WordArray) -> None:
-    """Put a case into a set."""
-    words[case >> 6] |= ONE << np.uint64(case & 63)
-
-
-@internal
-def remove(case: int, words: WordArray) -> None:
-    """Take a case out of a set."""
-    words[case >> 6] &= ~(ONE << np.uint64(case & 63))
-
-
-@internal
-def write_complement(words: WordArray, complement: WordArray) -> None:
-    """The cases that are not in a set."""
-    for word in range(words.shape[0]):
-        complement[word] = ~words[word]
 
 
 @compiled

@@ -6,19 +6,19 @@ from typing import NamedTuple
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.solvers.kernels.compiling import compiled
+from rposst_opt.solvers.kernels.compiling import compiled, inlined
 from rposst_opt.solvers.kernels.response import (
-    BY_PROBABILITY,
     BY_SELECTION,
     ProblemArrays,
     Response,
+    average_loss,
     bound_losses,
     list_all,
     make_response,
     score_policies,
     select_worst,
     slope_at,
-    weigh_by_tail,
+    weigh_scenarios,
 )
 
 
@@ -40,16 +40,81 @@ class TupleRun(NamedTuple):
 def make_tuple_run(n_chosen: int, n_policies: int) -> TupleRun:
     """A workspace for tuples of this many cases."""
     return TupleRun(
-        np.empty(n_chosen),
-        np.empty(n_chosen),
-        np.empty(n_chosen),
-        np.empty(n_chosen),
-        np.empty(n_chosen),
-        np.empty(n_chosen),
-        np.empty(n_policies),
-        np.empty(n_policies),
-        np.empty(n_policies),
+        weights=np.empty(n_chosen),
+        pseudoregrets=np.empty(n_chosen),
+        gradient=np.empty(n_chosen),
+        average_cut=np.empty(n_chosen),
+        linear_cut=np.empty(n_chosen),
+        best_weights=np.empty(n_chosen),
+        scores=np.empty(n_policies),
+        bounds=np.empty(n_policies),
+        scratch=np.empty(n_policies),
     )
+
+
+@inlined
+def match_regrets(pseudoregrets: FloatArray, weights: FloatArray) -> None:
+    """Weights ← q / 1ᵀq, or uniform weights where q is zero."""
+    total = 0.0
+    for i in range(weights.shape[0]):
+        total += pseudoregrets[i]
+    for i in range(weights.shape[0]):
+        weights[i] = pseudoregrets[i] / total if total > 0.0 else 1.0 / weights.shape[0]
+
+
+@inlined
+def cut_at_response(
+    loss: float,
+    cases: IntArray,
+    scores: FloatArray,
+    scenarios: IntArray,
+    policies: IntArray,
+    alpha: FloatArray,
+    results: FloatArray,
+    full_scores: FloatArray,
+    knots: FloatArray,
+    coefficients: FloatArray,
+    gradient: FloatArray,
+) -> float:
+    """v_x ← -Σ α_s δ_s A[x, j_s], here its negation, and the constant of the cut c_x = constant - v_x.
+
+    The cut is c_x = loss + Σ α_s δ_s (A[x, j_s] - score_s).
+    """
+    for i in range(gradient.shape[0]):
+        gradient[i] = 0.0
+    constant = loss
+    for h in range(alpha.shape[0]):
+        if alpha[h] > 0.0:
+            j = policies[h]
+            pull = alpha[h] * slope_at(scores[j] - full_scores[scenarios[h]], knots, coefficients)
+            constant -= pull * scores[j]
+            for i in range(gradient.shape[0]):
+                gradient[i] += pull * results[cases[i], j]
+    return constant
+
+
+@inlined
+def update_regrets(
+    t: int,
+    constant: float,
+    weights: FloatArray,
+    gradient: FloatArray,
+    pseudoregrets: FloatArray,
+    average_cut: FloatArray,
+    linear_cut: FloatArray,
+) -> float:
+    """Regret ← v - wᵀv;  q ← [q + regret]₊. Returns the better bound of the two averages of the cuts so far."""
+    mean = 0.0
+    for i in range(weights.shape[0]):
+        mean += weights[i] * gradient[i]
+    average_least, linear_least = np.inf, np.inf
+    for i in range(weights.shape[0]):
+        pseudoregrets[i] = max(pseudoregrets[i] + (mean - gradient[i]), 0.0)
+        average_cut[i] += constant + gradient[i]
+        linear_cut[i] += t * (constant + gradient[i])
+        average_least = min(average_least, average_cut[i])
+        linear_least = min(linear_least, linear_cut[i])
+    return max(average_least / t, linear_least / (0.5 * t * (t + 1.0)))
 
 
 @compiled
@@ -64,83 +129,38 @@ def play_tuple(
     """
     # Every array is taken out of its tuple once, here: inside the loop it would cost more than the arithmetic.
     results, full_scores, knots, coefficients = arrays.results, arrays.full_scores, arrays.knots, arrays.coefficients
-    low, high, offsets, probabilities = (
-        arrays.least_full_scores,
-        arrays.greatest_full_scores,
-        arrays.offsets,
-        arrays.probabilities,
-    )
-    rank_weights, edges, table = arrays.rank_weights, arrays.tail_edges, arrays.tail_coefficients
+    low, high, offsets = arrays.least_full_scores, arrays.greatest_full_scores, arrays.offsets
+    probabilities, rank_weights = arrays.probabilities, arrays.rank_weights
+    edges, table, kind = arrays.tail_edges, arrays.tail_coefficients, arrays.response
     scenarios, policies, losses, alpha = response.scenarios, response.policies, response.losses, response.weights
     weights, q, gradient, best_weights = run.weights, run.pseudoregrets, run.gradient, run.best_weights
     average_cut, linear_cut = run.average_cut, run.linear_cut
     scores, bounds, scratch = run.scores, run.bounds, run.scratch
-    width, count = cases.shape[0], losses.shape[0]
-    for i in range(width):
+    for i in range(q.shape[0]):
         q[i], average_cut[i], linear_cut[i] = 0.0, 0.0, 0.0
-    for h in range(count):
+    for h in range(scenarios.shape[0]):
         scenarios[h] = -1
     best, lower_bound, t = np.inf, -np.inf, 0
     while t < rounds:
         t += 1
-        # z ← 1ᵀq;  w ← q / z if z > 0 else uniform
-        z = 0.0
-        for i in range(width):
-            z += q[i]
-        for i in range(width):
-            weights[i] = q[i] / z if z > 0.0 else 1.0 / width
-
-        # ℓ ← the losses that may count, worst first
+        match_regrets(q, weights)
+        # ℓ ← the losses that may count, worst first;  α ← the antagonist's best response
         score_policies(results, cases, weights, scores)
-        if arrays.response == BY_SELECTION:
+        if kind == BY_SELECTION:
             bound_losses(scores, low, high, knots, coefficients, bounds, scratch)
             select_worst(scores, bounds, offsets, full_scores, knots, coefficients, losses, scenarios, policies)
         else:
             list_all(scores, arrays, response)
-
-        # α ← the antagonist's best response
-        if arrays.response == BY_PROBABILITY:
-            for h in range(count):
-                alpha[h] = probabilities[scenarios[h]]
-        elif rank_weights.shape[0] > 0:
-            for h in range(count):
-                alpha[h] = rank_weights[h]
-        else:
-            weigh_by_tail(scenarios, probabilities, edges, table, alpha)
-
-        # loss ← Σ α_s ℓ_s;  v_x ← -Σ α_s δ_s A[x, j_s] (here its negation);
-        # the cut is c_x = loss + Σ α_s δ_s (A[x, j_s] - score_s)
-        loss = 0.0
-        for h in range(count):
-            loss += alpha[h] * losses[h]
-        for i in range(width):
-            gradient[i] = 0.0
-        constant = loss
-        for h in range(count):
-            if alpha[h] > 0.0:
-                j = policies[h]
-                pull = alpha[h] * slope_at(scores[j] - full_scores[scenarios[h]], knots, coefficients)
-                constant -= pull * scores[j]
-                for i in range(width):
-                    gradient[i] += pull * results[cases[i], j]
-
-        # regret ← v - wᵀv;  q ← [q + regret]₊
-        mean = 0.0
-        for i in range(width):
-            mean += weights[i] * gradient[i]
-        average_least, linear_least = np.inf, np.inf
-        for i in range(width):
-            q[i] = max(q[i] + (mean - gradient[i]), 0.0)
-            average_cut[i] += constant + gradient[i]
-            linear_cut[i] += t * (constant + gradient[i])
-            average_least = min(average_least, average_cut[i])
-            linear_least = min(linear_least, linear_cut[i])
-        lower_bound = max(lower_bound, average_least / t, linear_least / (0.5 * t * (t + 1.0)))
-
-        # Keep the best round.
+        weigh_scenarios(kind, scenarios, probabilities, rank_weights, edges, table, alpha)
+        loss = average_loss(losses, alpha)
+        constant = cut_at_response(
+            loss, cases, scores, scenarios, policies, alpha, results, full_scores, knots, coefficients, gradient
+        )
+        bound = update_regrets(t, constant, weights, gradient, q, average_cut, linear_cut)
+        lower_bound = max(lower_bound, bound)
         if loss < best:
             best = loss
-            for i in range(width):
+            for i in range(weights.shape[0]):
                 best_weights[i] = weights[i]
         if lower_bound > cutoff[0] or cutoff[1] > 0.0:
             break
@@ -179,7 +199,7 @@ def play_tuples(
     for i in range(required.shape[0]):
         cases[size + i] = required[i]
     run = make_tuple_run(width, arrays.results.shape[1])
-    response = make_response(arrays)
+    response = make_response(arrays.most_chosen)
     best, lower_bound, done, played = np.inf, np.inf, 0, 0
     while done < n_tuples and (done == 0 or cutoff[1] <= 0.0):
         for i in range(size):

@@ -7,7 +7,7 @@ import numpy as np
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.measures import Mean, equally_likely, tabulate, tabulate_mixture
 from rposst_opt.problem import Problem
-from rposst_opt.solvers.kernels.compiling import compiled, internal
+from rposst_opt.solvers.kernels.compiling import compiled, inlined, internal
 
 # How the antagonist finds the scenarios that count.
 BY_SELECTION, BY_SORTING, BY_PROBABILITY = 0, 1, 2
@@ -111,13 +111,17 @@ class Response(NamedTuple):
 
 
 @compiled
-def make_response(arrays: ProblemArrays) -> Response:
-    """A workspace for a response, with no scenario in it yet."""
-    most = arrays.most_chosen
-    return Response(np.full(most, -1), np.empty(most, np.int64), np.empty(most), np.empty(most))
+def make_response(most_chosen: int) -> Response:
+    """A workspace for a response of so many scenarios, with none in it yet."""
+    return Response(
+        scenarios=np.full(most_chosen, -1),
+        policies=np.empty(most_chosen, np.int64),
+        losses=np.empty(most_chosen),
+        weights=np.empty(most_chosen),
+    )
 
 
-@internal
+@inlined
 def loss_at(error: float, knots: FloatArray, coefficients: FloatArray) -> float:
     """Δ(error) = c₀ + c₁ error + c₂ error², on the piece that the error falls on."""
     p = 0
@@ -126,7 +130,7 @@ def loss_at(error: float, knots: FloatArray, coefficients: FloatArray) -> float:
     return coefficients[p, 0] + error * (coefficients[p, 1] + error * coefficients[p, 2])
 
 
-@internal
+@inlined
 def slope_at(error: float, knots: FloatArray, coefficients: FloatArray) -> float:
     """δ ∈ ∂Δ(error): the left slope where two pieces meet."""
     p = 0
@@ -135,7 +139,7 @@ def slope_at(error: float, knots: FloatArray, coefficients: FloatArray) -> float
     return coefficients[p, 1] + error * (2.0 * coefficients[p, 2])
 
 
-@internal
+@inlined
 def score_policies(results: FloatArray, cases: IntArray, weights: FloatArray, scores: FloatArray) -> None:
     """score_j = Σ_x w_x A[x, j]."""
     first, weight = cases[0], weights[0]
@@ -147,7 +151,7 @@ def score_policies(results: FloatArray, cases: IntArray, weights: FloatArray, sc
             scores[j] += weight * results[case, j]
 
 
-@internal
+@inlined
 def bound_losses(
     scores: FloatArray,
     low: FloatArray,
@@ -294,3 +298,33 @@ def weigh_by_tail(
         after, cell = tail_weight(cumulative, cell, edges, coefficients)
         weights[h] = max(after - before, 0.0)
         before = after
+
+
+@inlined
+def weigh_scenarios(
+    kind: int,
+    scenarios: IntArray,
+    probabilities: FloatArray,
+    rank_weights: FloatArray,
+    edges: FloatArray,
+    coefficients: FloatArray,
+    weights: FloatArray,
+) -> None:
+    """α ← by how much each of these scenarios counts, which are listed worst first."""
+    if kind == BY_PROBABILITY:
+        for h in range(weights.shape[0]):
+            weights[h] = probabilities[scenarios[h]]
+    elif rank_weights.shape[0] > 0:
+        for h in range(weights.shape[0]):
+            weights[h] = rank_weights[h]
+    else:
+        weigh_by_tail(scenarios, probabilities, edges, coefficients, weights)
+
+
+@inlined
+def average_loss(losses: FloatArray, weights: FloatArray) -> float:
+    """Σ_s α_s ℓ_s, the objective."""
+    total = 0.0
+    for h in range(losses.shape[0]):
+        total += weights[h] * losses[h]
+    return total

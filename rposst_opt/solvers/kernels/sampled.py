@@ -4,6 +4,7 @@ import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.solvers.kernels.compiling import compiled, internal
+from rposst_opt.solvers.kernels.regret_matching import match_regrets
 from rposst_opt.solvers.kernels.response import loss_at, slope_at
 
 
@@ -17,16 +18,6 @@ def keep_worst(loss: float, draw: int, worst: FloatArray, places: IntArray) -> N
         worst[h], places[h] = worst[h - 1], places[h - 1]
         h -= 1
     worst[h], places[h] = loss, draw
-
-
-@internal
-def match_regrets(pseudoregrets: FloatArray, weights: FloatArray) -> None:
-    """W ← q / 1ᵀq, or uniform weights."""
-    total = 0.0
-    for i in range(weights.shape[0]):
-        total += pseudoregrets[i]
-    for i in range(weights.shape[0]):
-        weights[i] = pseudoregrets[i] / total if total > 0.0 else 1.0 / weights.shape[0]
 
 
 @compiled

@@ -25,32 +25,28 @@ from typing import NamedTuple
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.solvers.kernels.compiling import compiled, internal
+from rposst_opt.solvers.kernels.compiling import compiled, inlined
 from rposst_opt.solvers.kernels.response import (
-    BY_PROBABILITY,
     BY_SELECTION,
     ProblemArrays,
     Response,
+    average_loss,
     bound_losses,
     list_all,
     make_response,
     score_policies,
     select_worst,
     slope_at,
-    weigh_by_tail,
+    weigh_scenarios,
 )
+from rposst_opt.solvers.kernels.simplex_basis import arriving_column, pivot, proved_value, reinvert, start_basis
 
 KEPT_CUTS = 32  # from one set of rows to the next
 MOST_PIVOTS = 500  # of the simplex method on few rows; far more than are needed unless rounding spoils it
 
-WEIGHT_TOLERANCE = 1e-12  # a weight below minus this is negative
-PIVOT_TOLERANCE = 1e-11
-SINGULAR = 1e-14  # a pivot of an inversion that is no more than rounding
-REFINEMENTS = 2
-TIE_TOLERANCE = 1e-13
-
-
-KEPT, NEXT, CALLS, STEPS = range(4)  # places in TupleGame.state
+# Places in TupleGame.state. A record with names would cost every call from Python a microsecond more, which is a
+# twentieth of settling three cases.
+KEPT, NEXT, CALLS, STEPS = range(4)
 
 
 class TupleGame(NamedTuple):
@@ -82,34 +78,29 @@ def make_tuple_game(arrays: ProblemArrays, most_rows: int) -> TupleGame:
     is_dense = arrays.response != BY_SELECTION
     width = n_policies if is_dense else reach
     return TupleGame(
-        np.zeros(most_rows, np.int64),
-        np.empty((slots, most_rows)),
-        np.empty(slots),
-        np.zeros(slots, np.int64),
-        np.empty((slots, width), np.int64),
-        np.empty((slots, width)),
-        np.empty((slots, reach), np.int64),
-        np.empty((slots, 2, reach)),
-        np.empty((most_rows + 1, most_rows + 1)),
-        np.empty(most_rows + 1, np.int64),
-        np.empty((3, most_rows + 1)),
-        np.zeros(4, np.int64),
-        np.empty((3, n_policies)),
-        make_response(arrays),
-        is_dense,
+        rows=np.zeros(most_rows, np.int64),
+        values=np.empty((slots, most_rows)),
+        constants=np.empty(slots),
+        lengths=np.zeros(slots, np.int64),
+        policies=np.empty((slots, width), np.int64),
+        pulls=np.empty((slots, width)),
+        answers=np.empty((slots, reach), np.int64),
+        answer_parts=np.empty((slots, 2, reach)),
+        inverse=np.empty((most_rows + 1, most_rows + 1)),
+        basic=np.empty(most_rows + 1, np.int64),
+        vectors=np.empty((3, most_rows + 1)),
+        state=np.zeros(4, np.int64),
+        scores=np.empty((3, n_policies)),
+        response=make_response(reach),
+        is_dense=is_dense,
     )
 
 
 @compiled
 def place_row(at: int, case: int, results: FloatArray, workspace: TupleGame) -> None:
     """Make this case a row, and work out every kept cut there."""
-    constants, lengths, policies, pulls, values = (
-        workspace.constants,
-        workspace.lengths,
-        workspace.policies,
-        workspace.pulls,
-        workspace.values,
-    )
+    constants, lengths, policies = workspace.constants, workspace.lengths, workspace.policies
+    pulls, values = workspace.pulls, workspace.values
     workspace.rows[at] = case
     for k in range(workspace.state[KEPT]):
         value = constants[k]
@@ -118,154 +109,51 @@ def place_row(at: int, case: int, results: FloatArray, workspace: TupleGame) -> 
         values[k, at] = value
 
 
-@internal
-def start_basis(n_rows: int, slots: int, kept: int, values: FloatArray, inverse: FloatArray, basic: IntArray) -> None:
-    """The basis of the one cut that is best alone: its least row is tight, and all others have slack."""
-    best, least_row, highest = 0, 0, -np.inf
-    for k in range(kept):
-        row, least = 0, np.inf
-        for i in range(n_rows):
-            if values[k, i] < least:
-                row, least = i, values[k, i]
-        if least > highest:
-            best, least_row, highest = k, row, least
-    for i in range(n_rows + 1):
-        for j in range(n_rows + 1):
-            inverse[i, j] = 0.0
-    # The rows of the inverse: slack of x is c_x λ - v, λ is one, and v is c at the least row.
-    for i in range(n_rows):
-        if i == least_row:
-            basic[i] = best
-            inverse[i, n_rows] = 1.0
-        else:
-            basic[i] = slots + i
-            inverse[i, i] = -1.0
-            inverse[i, least_row] = 1.0
-            inverse[i, n_rows] = values[best, i] - highest
-    inverse[n_rows, least_row] = -1.0
-    inverse[n_rows, n_rows] = highest
-
-
-@internal
-def leaving_row(n_rows: int, inverse: FloatArray, direction: FloatArray) -> int:
-    """The basic variable that reaches zero first; ties go to the lexicographically least row."""
-    leaving, shortest = -1, np.inf
-    for i in range(n_rows):
-        if direction[i] <= PIVOT_TOLERANCE:
-            continue
-        step = max(inverse[i, n_rows], 0.0) / direction[i]
-        if leaving < 0 or step < shortest - TIE_TOLERANCE:
-            leaving, shortest = i, step
-        elif step <= shortest + TIE_TOLERANCE:
-            for j in range(n_rows):
-                mine, its = inverse[i, j] / direction[i], inverse[leaving, j] / direction[leaving]
-                if mine < its - TIE_TOLERANCE:
-                    leaving, shortest = i, min(step, shortest)
-                    break
-                if mine > its + TIE_TOLERANCE:
-                    break
-    return leaving
-
-
-@internal
-def proved_value(n_rows: int, slots: int, values: FloatArray, inverse: FloatArray, basic: IntArray) -> float:
-    """The least row of the mixture λ, which is clipped and scaled to be a distribution whatever rounding did."""
+@inlined
+def make_distribution(weights: FloatArray) -> None:
+    """Clip and scale what rounding has left of a distribution."""
     total = 0.0
-    for i in range(n_rows):
-        if basic[i] < slots:
-            total += max(inverse[i, n_rows], 0.0)
-    least = np.inf
-    for j in range(n_rows):
-        value = 0.0
+    for i in range(weights.shape[0]):
+        weights[i] = max(weights[i], 0.0)
+        total += weights[i]
+    for i in range(weights.shape[0]):
+        weights[i] /= total
+
+
+@inlined
+def free_slot(n_rows: int, slots: int, state: IntArray, basic: IntArray) -> int:
+    """Where a new cut is kept: in an empty slot, or in the place of the oldest that is not in the basis."""
+    slot = state[KEPT]
+    if slot < slots:
+        state[KEPT] += 1
+        return slot
+    taken = True
+    while taken:
+        slot = state[NEXT]
+        state[NEXT] = (state[NEXT] + 1) % slots
+        taken = False
         for i in range(n_rows):
-            if basic[i] < slots:
-                value += max(inverse[i, n_rows], 0.0) * values[basic[i], j]
-        least = min(least, value)
-    return least / total
+            taken = taken or basic[i] == slot
+    return slot
 
 
-@internal
-def basis_matrix(n_rows: int, slots: int, values: FloatArray, basic: IntArray, matrix: FloatArray) -> None:
-    """The columns of the cuts and slacks in the basis, and of v."""
-    for j in range(n_rows + 1):
-        for i in range(n_rows + 1):
-            matrix[i, j] = 0.0
-    for j in range(n_rows):
-        matrix[j, n_rows] = -1.0
-        if basic[j] >= slots:
-            matrix[basic[j] - slots, j] = -1.0
-        else:
-            matrix[n_rows, j] = 1.0
-            for i in range(n_rows):
-                matrix[i, j] = values[basic[j], i]
-
-
-@internal
-def invert(matrix: FloatArray, inverse: FloatArray) -> bool:
-    """The inverse, by elimination; False, and left as it is, if the matrix has none."""
-    order = matrix.shape[0]
-    table = np.empty((order, 2 * order))
-    for i in range(order):
-        for j in range(order):
-            table[i, j] = matrix[i, j]
-            table[i, order + j] = 1.0 if i == j else 0.0
-    for column in range(order):
-        largest = column
-        for i in range(column + 1, order):
-            if abs(table[i, column]) > abs(table[largest, column]):
-                largest = i
-        if abs(table[largest, column]) <= SINGULAR:
-            return False
-        for j in range(2 * order):
-            table[column, j], table[largest, j] = table[largest, j], table[column, j]
-        pivot = 1.0 / table[column, column]
-        for j in range(2 * order):
-            table[column, j] *= pivot
-        for i in range(order):
-            factor = table[i, column]
-            if i != column and factor != 0.0:
-                for j in range(2 * order):
-                    table[i, j] -= factor * table[column, j]
-    for i in range(order):
-        for j in range(order):
-            inverse[i, j] = table[i, order + j]
-    return True
-
-
-@internal
-def refine(matrix: FloatArray, inverse: FloatArray) -> None:
-    """Correct the last column (λ, s and v) and the last row (w and θ), by what is missing from the equations.
-
-    The inverse of a nearly singular basis has large, inexact entries, but these two are of order one.
-    """
-    last = matrix.shape[0] - 1
-    missing = np.empty(last + 1)
-    for i in range(last + 1):
-        missing[i] = 1.0 if i == last else 0.0
-        for j in range(last + 1):
-            missing[i] -= matrix[i, j] * inverse[j, last]
-    for i in range(last + 1):
-        for j in range(last + 1):
-            inverse[i, last] += inverse[i, j] * missing[j]
-    for j in range(last + 1):
-        missing[j] = 1.0 if j == last else 0.0
-        for i in range(last + 1):
-            missing[j] -= inverse[last, i] * matrix[i, j]
-    for j in range(last + 1):
-        for i in range(last + 1):
-            inverse[last, j] += missing[i] * inverse[i, j]
-
-
-@internal
-def reinvert(n_rows: int, slots: int, values: FloatArray, basic: IntArray, inverse: FloatArray) -> bool:
-    """Work the inverse of the basis out afresh; False if the basis has none."""
-    matrix = np.empty((n_rows + 1, n_rows + 1))
-    basis_matrix(n_rows, slots, values, basic, matrix)
-    if not invert(matrix, inverse):
-        return False
-    for _ in range(REFINEMENTS):
-        refine(matrix, inverse)
-    return True
+@inlined
+def work_out_cut(
+    slot: int,
+    rows: IntArray,
+    results: FloatArray,
+    constants: FloatArray,
+    lengths: IntArray,
+    policies: IntArray,
+    pulls: FloatArray,
+    values: FloatArray,
+) -> None:
+    """The values of a new cut at every row."""
+    for i in range(rows.shape[0]):
+        value = constants[slot]
+        for h in range(lengths[slot]):
+            value += pulls[slot, h] * results[rows[i], policies[slot, h]]
+        values[slot, i] = value
 
 
 @compiled
@@ -277,24 +165,21 @@ def settle(
     It ends when the proved bound reaches `threshold`, when an objective below `good_enough` is found, or when the two
     bounds are within `tolerance` of each other. The mixture that proves the bound is left in the basis.
     """
-    # Every array is taken out of its tuple once, here: inside the loop it would cost more than the arithmetic.
+    # Long because a function that is given a tuple counts references to every array in it: asking the antagonist and
+    # keeping the cut in two such functions made settling 3 to 30 cases take 7 to 16 % longer. So every array is taken
+    # out of its tuple once, here, and what has more than a handful of them stays in the loop.
     results, full_scores, knots, coefficients = arrays.results, arrays.full_scores, arrays.knots, arrays.coefficients
-    low, high, offsets, probabilities = (
-        arrays.least_full_scores,
-        arrays.greatest_full_scores,
-        arrays.offsets,
-        arrays.probabilities,
-    )
-    rank_weights, edges, table, kind = arrays.rank_weights, arrays.tail_edges, arrays.tail_coefficients, arrays.response
-    response = workspace.response
+    low, high, offsets = arrays.least_full_scores, arrays.greatest_full_scores, arrays.offsets
+    probabilities, rank_weights = arrays.probabilities, arrays.rank_weights
+    edges, table, kind = arrays.tail_edges, arrays.tail_coefficients, arrays.response
+    response, dense = workspace.response, workspace.is_dense
     worst, their_policies, losses, alpha = response.scenarios, response.policies, response.losses, response.weights
-    rows, values, constants, lengths = workspace.rows[:n_rows], workspace.values, workspace.constants, workspace.lengths
-    policies, pulls, answers, parts = workspace.policies, workspace.pulls, workspace.answers, workspace.answer_parts
-    inverse, basic, state, dense = workspace.inverse, workspace.basic, workspace.state, workspace.is_dense
-    weights, best_weights, direction = workspace.vectors[0, :n_rows], workspace.vectors[1], workspace.vectors[2]
     scores, bounds, scratch = workspace.scores[0], workspace.scores[1], workspace.scores[2]
-    slots, count = values.shape[0], losses.shape[0]
-
+    constants, lengths, policies, pulls = workspace.constants, workspace.lengths, workspace.policies, workspace.pulls
+    answers, parts, state = workspace.answers, workspace.answer_parts, workspace.state
+    rows, values, inverse, basic = workspace.rows[:n_rows], workspace.values, workspace.inverse, workspace.basic
+    weights, best_weights, direction = workspace.vectors[0, :n_rows], workspace.vectors[1], workspace.vectors[2]
+    slots = values.shape[0]
     upper, started, exact_inverse, pivots = np.inf, state[KEPT] > 0, False, 0
     if started:
         start_basis(n_rows, slots, state[KEPT], values, inverse, basic)
@@ -307,21 +192,7 @@ def settle(
             theta = inverse[n_rows, n_rows]
             if theta >= threshold and proved_value(n_rows, slots, values, inverse, basic) >= threshold:
                 break
-            # w from the row of v; a negative one asks for its slack
-            lowest = -WEIGHT_TOLERANCE
-            for i in range(n_rows):
-                weights[i] = -inverse[n_rows, i]
-                if weights[i] < lowest:
-                    lowest, arriving = weights[i], slots + i
-            if arriving < 0:
-                # the kept cut that w violates most
-                most = 0.25 * tolerance
-                for k in range(state[KEPT]):
-                    excess = -theta
-                    for i in range(n_rows):
-                        excess += weights[i] * values[k, i]
-                    if excess > most:
-                        most, arriving = excess, k
+            arriving = arriving_column(n_rows, slots, state[KEPT], 0.25 * tolerance, values, inverse, weights)
             # Cuts that are nearly alike make pivots inexact: then the inverse is worked out afresh, once.
             if arriving < 0 and not exact_inverse:
                 exact_inverse = True
@@ -329,14 +200,8 @@ def settle(
                 if drift > 0.1 * tolerance and reinvert(n_rows, slots, values, basic, inverse):
                     continue
         if arriving < 0:
-            total = 0.0
-            for i in range(n_rows):
-                weights[i] = max(weights[i], 0.0)
-                total += weights[i]
-            for i in range(n_rows):
-                weights[i] /= total
-            # The antagonist's answer: which scenarios, worst first, and by how much they count. It stands here as it
-            # does in `regret_matching`: a function for both made that one take twice as long.
+            make_distribution(weights)
+            # The antagonist's answer: which scenarios, worst first, and by how much they count.
             state[CALLS] += 1
             score_policies(results, rows, weights, scores)
             if kind == BY_SELECTION:
@@ -344,41 +209,21 @@ def settle(
                 select_worst(scores, bounds, offsets, full_scores, knots, coefficients, losses, worst, their_policies)
             else:
                 list_all(scores, arrays, response)
-            if kind == BY_PROBABILITY:
-                for h in range(count):
-                    alpha[h] = probabilities[worst[h]]
-            elif rank_weights.shape[0] > 0:
-                for h in range(count):
-                    alpha[h] = rank_weights[h]
-            else:
-                weigh_by_tail(worst, probabilities, edges, table, alpha)
-            objective = 0.0
-            for h in range(count):
-                objective += alpha[h] * losses[h]
+            weigh_scenarios(kind, worst, probabilities, rank_weights, edges, table, alpha)
+            objective = average_loss(losses, alpha)
             if objective < upper:
                 upper = objective
                 for i in range(n_rows):
                     best_weights[i] = weights[i]
             if upper < good_enough or (started and upper - inverse[n_rows, n_rows] <= tolerance):
                 break
-            # The new cut takes an empty slot, or the oldest that is not in the basis.
-            if state[KEPT] < slots:
-                arriving = state[KEPT]
-                state[KEPT] += 1
-            else:
-                taken = True
-                while taken:
-                    arriving = state[NEXT]
-                    state[NEXT] = (state[NEXT] + 1) % slots
-                    taken = False
-                    for i in range(n_rows):
-                        taken = taken or basic[i] == arriving
+            arriving = free_slot(n_rows, slots, state, basic)
             length, constant = 0, objective
             if dense:
                 length = scores.shape[0]
                 for j in range(length):
                     pulls[arriving, j], policies[arriving, j] = 0.0, j
-            for h in range(count):
+            for h in range(worst.shape[0]):
                 j = their_policies[h]
                 slope = slope_at(scores[j] - full_scores[worst[h]], knots, coefficients)
                 pull = alpha[h] * slope
@@ -390,113 +235,14 @@ def settle(
                     pulls[arriving, length], policies[arriving, length] = pull, j
                     length += 1
             lengths[arriving], constants[arriving] = length, constant
-            for i in range(n_rows):
-                value = constant
-                for h in range(length):
-                    value += pulls[arriving, h] * results[rows[i], policies[arriving, h]]
-                values[arriving, i] = value
+            work_out_cut(arriving, rows, results, constants, lengths, policies, pulls, values)
             if not started:
                 start_basis(n_rows, slots, state[KEPT], values, inverse, basic)
                 started = True
                 continue
-        # Pivot: the arriving column in terms of the basis, who leaves, and the new inverse.
-        for i in range(n_rows + 1):
-            if arriving >= slots:
-                direction[i] = -inverse[i, arriving - slots]
-            else:
-                change = inverse[i, n_rows]
-                for j in range(n_rows):
-                    change += inverse[i, j] * values[arriving, j]
-                direction[i] = change
-        leaving = leaving_row(n_rows, inverse, direction)
-        if leaving < 0:
-            break  # rounding has spoiled the basis; what is proved so far stays proved
-        basic[leaving] = arriving
+        if not pivot(n_rows, slots, arriving, values, inverse, basic, direction):
+            break  # what is proved so far stays proved
         exact_inverse = False
         pivots += 1
         state[STEPS] += 1
-        pivot = 1.0 / direction[leaving]
-        for j in range(n_rows + 1):
-            inverse[leaving, j] *= pivot
-        for i in range(n_rows + 1):
-            if i != leaving and direction[i] != 0.0:
-                factor = direction[i]
-                for j in range(n_rows + 1):
-                    inverse[i, j] -= factor * inverse[leaving, j]
     return proved_value(n_rows, slots, values, inverse, basic) if started else -np.inf, upper
-
-
-class CutMixture(NamedTuple):
-    """A mixture of cuts: c_x = constant + Σ_h pulls[h] A[x, policies[h]], h < length."""
-
-    constant: FloatArray  # (1,)
-    length: IntArray  # (1,)
-    policies: IntArray
-    pulls: FloatArray
-
-
-def make_cut_mixture(arrays: ProblemArrays, most_rows: int) -> CutMixture:
-    """A workspace for a mixture of as many cuts as a basis has."""
-    length = max(most_rows * arrays.most_chosen, arrays.results.shape[1])
-    return CutMixture(np.zeros(1), np.zeros(1, np.int64), np.empty(length, np.int64), np.empty(length))
-
-
-@internal
-def mixture_at(case: int, results: FloatArray, mixture: CutMixture) -> float:
-    """The mixture at one case."""
-    value, policies, pulls = mixture.constant[0], mixture.policies, mixture.pulls
-    for h in range(mixture.length[0]):
-        value += pulls[h] * results[case, policies[h]]
-    return value
-
-
-@internal
-def share_of(i: int, n_rows: int, workspace: TupleGame) -> float:
-    """What cut ``basic[i]`` has in the mixture of the basis; zero for a slack."""
-    slots, total = workspace.values.shape[0], 0.0
-    if workspace.basic[i] >= slots:
-        return 0.0
-    for k in range(n_rows):
-        if workspace.basic[k] < slots:
-            total += max(workspace.inverse[k, n_rows], 0.0)
-    return max(workspace.inverse[i, n_rows], 0.0) / total
-
-
-@internal
-def keep_mixture(n_rows: int, workspace: TupleGame, mixture: CutMixture) -> None:
-    """Copy the mixture that the basis holds."""
-    n_policies, length = workspace.scores.shape[1], 0
-    dense = workspace.is_dense
-    if dense:
-        length = n_policies
-        for j in range(n_policies):
-            mixture.policies[j], mixture.pulls[j] = j, 0.0
-    mixture.constant[0] = 0.0
-    for i in range(n_rows):
-        share, k = share_of(i, n_rows, workspace), workspace.basic[i]
-        if share == 0.0:
-            continue
-        mixture.constant[0] += share * workspace.constants[k]
-        for h in range(workspace.lengths[k]):
-            if dense:
-                mixture.pulls[h] += share * workspace.pulls[k, h]
-            else:
-                mixture.policies[length], mixture.pulls[length] = (
-                    workspace.policies[k, h],
-                    share * workspace.pulls[k, h],
-                )
-                length += 1
-    mixture.length[0] = length
-
-
-@internal
-def record_mixture(n_rows: int, workspace: TupleGame, record: FloatArray) -> None:
-    """Write down the tail weight α and the pull αδ of each scenario in the mixture of the basis."""
-    record[:] = 0.0
-    for i in range(n_rows):
-        share, k = share_of(i, n_rows, workspace), workspace.basic[i]
-        if share > 0.0:
-            for h in range(workspace.answers.shape[1]):
-                weight = share * workspace.answer_parts[k, 0, h]
-                record[0, workspace.answers[k, h]] += weight
-                record[1, workspace.answers[k, h]] += weight * workspace.answer_parts[k, 1, h]

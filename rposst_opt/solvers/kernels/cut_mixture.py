@@ -1,0 +1,89 @@
+"""The mixture of cuts that a settled set of cases leaves in the basis, kept as one cut for all cases."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rposst_opt.arrays import FloatArray, IntArray
+from rposst_opt.solvers.kernels.compiling import internal
+from rposst_opt.solvers.kernels.response import ProblemArrays
+from rposst_opt.solvers.kernels.tuple_game import TupleGame
+
+
+class CutMixture(NamedTuple):
+    """A mixture of cuts: c_x = constant + Σ_h pulls[h] A[x, policies[h]], h < length."""
+
+    constant: FloatArray  # (1,)
+    length: IntArray  # (1,)
+    policies: IntArray
+    pulls: FloatArray
+
+
+def make_cut_mixture(arrays: ProblemArrays, most_rows: int) -> CutMixture:
+    """A workspace for a mixture of as many cuts as a basis has."""
+    length = max(most_rows * arrays.most_chosen, arrays.results.shape[1])
+    return CutMixture(
+        constant=np.zeros(1),
+        length=np.zeros(1, np.int64),
+        policies=np.empty(length, np.int64),
+        pulls=np.empty(length),
+    )
+
+
+@internal
+def mixture_at(case: int, results: FloatArray, mixture: CutMixture) -> float:
+    """The mixture at one case."""
+    value, policies, pulls = mixture.constant[0], mixture.policies, mixture.pulls
+    for h in range(mixture.length[0]):
+        value += pulls[h] * results[case, policies[h]]
+    return value
+
+
+@internal
+def share_of(i: int, n_rows: int, workspace: TupleGame) -> float:
+    """What cut ``basic[i]`` has in the mixture of the basis; zero for a slack."""
+    slots, total = workspace.values.shape[0], 0.0
+    if workspace.basic[i] >= slots:
+        return 0.0
+    for k in range(n_rows):
+        if workspace.basic[k] < slots:
+            total += max(workspace.inverse[k, n_rows], 0.0)
+    return max(workspace.inverse[i, n_rows], 0.0) / total
+
+
+@internal
+def keep_mixture(n_rows: int, workspace: TupleGame, mixture: CutMixture) -> None:
+    """Copy the mixture that the basis holds."""
+    n_policies, length = workspace.scores.shape[1], 0
+    dense = workspace.is_dense
+    if dense:
+        length = n_policies
+        for j in range(n_policies):
+            mixture.policies[j], mixture.pulls[j] = j, 0.0
+    mixture.constant[0] = 0.0
+    for i in range(n_rows):
+        share, k = share_of(i, n_rows, workspace), workspace.basic[i]
+        if share == 0.0:
+            continue
+        mixture.constant[0] += share * workspace.constants[k]
+        for h in range(workspace.lengths[k]):
+            if dense:
+                mixture.pulls[h] += share * workspace.pulls[k, h]
+            else:
+                mixture.policies[length] = workspace.policies[k, h]
+                mixture.pulls[length] = share * workspace.pulls[k, h]
+                length += 1
+    mixture.length[0] = length
+
+
+@internal
+def record_mixture(n_rows: int, workspace: TupleGame, record: FloatArray) -> None:
+    """Write down the tail weight α and the pull αδ of each scenario in the mixture of the basis."""
+    record[:] = 0.0
+    for i in range(n_rows):
+        share, k = share_of(i, n_rows, workspace), workspace.basic[i]
+        if share > 0.0:
+            for h in range(workspace.answers.shape[1]):
+                weight = share * workspace.answer_parts[k, 0, h]
+                record[0, workspace.answers[k, h]] += weight
+                record[1, workspace.answers[k, h]] += weight * workspace.answer_parts[k, 1, h]

@@ -1,0 +1,229 @@
+"""The basis of the simplex method in `tuple_game`: its inverse, its pivots, and what it proves.
+
+Row i of the basis holds cut k, ``basic[i] == k``, or the slack of row x, ``basic[i] == slots + x``; the last one v.
+"""
+
+import numpy as np
+
+from rposst_opt.arrays import FloatArray, IntArray
+from rposst_opt.solvers.kernels.compiling import inlined, internal
+
+WEIGHT_TOLERANCE = 1e-12  # a weight below minus this is negative
+PIVOT_TOLERANCE = 1e-11
+SINGULAR = 1e-14  # a pivot of an inversion that is no more than rounding
+REFINEMENTS = 2
+TIE_TOLERANCE = 1e-13
+
+
+@internal
+def start_basis(n_rows: int, slots: int, kept: int, values: FloatArray, inverse: FloatArray, basic: IntArray) -> None:
+    """The basis of the one cut that is best alone: its least row is tight, and all others have slack."""
+    best, least_row, highest = 0, 0, -np.inf
+    for k in range(kept):
+        row, least = 0, np.inf
+        for i in range(n_rows):
+            if values[k, i] < least:
+                row, least = i, values[k, i]
+        if least > highest:
+            best, least_row, highest = k, row, least
+    for i in range(n_rows + 1):
+        for j in range(n_rows + 1):
+            inverse[i, j] = 0.0
+    # The rows of the inverse: slack of x is c_x λ - v, λ is one, and v is c at the least row.
+    for i in range(n_rows):
+        if i == least_row:
+            basic[i] = best
+            inverse[i, n_rows] = 1.0
+        else:
+            basic[i] = slots + i
+            inverse[i, i] = -1.0
+            inverse[i, least_row] = 1.0
+            inverse[i, n_rows] = values[best, i] - highest
+    inverse[n_rows, least_row] = -1.0
+    inverse[n_rows, n_rows] = highest
+
+
+@internal
+def leaving_row(n_rows: int, inverse: FloatArray, direction: FloatArray) -> int:
+    """The basic variable that reaches zero first; ties go to the lexicographically least row."""
+    leaving, shortest = -1, np.inf
+    for i in range(n_rows):
+        if direction[i] <= PIVOT_TOLERANCE:
+            continue
+        step = max(inverse[i, n_rows], 0.0) / direction[i]
+        if leaving < 0 or step < shortest - TIE_TOLERANCE:
+            leaving, shortest = i, step
+        elif step <= shortest + TIE_TOLERANCE:
+            for j in range(n_rows):
+                mine, its = inverse[i, j] / direction[i], inverse[leaving, j] / direction[leaving]
+                if mine < its - TIE_TOLERANCE:
+                    leaving, shortest = i, min(step, shortest)
+                    break
+                if mine > its + TIE_TOLERANCE:
+                    break
+    return leaving
+
+
+@internal
+def proved_value(n_rows: int, slots: int, values: FloatArray, inverse: FloatArray, basic: IntArray) -> float:
+    """The least row of the mixture λ, which is clipped and scaled to be a distribution whatever rounding did."""
+    total = 0.0
+    for i in range(n_rows):
+        if basic[i] < slots:
+            total += max(inverse[i, n_rows], 0.0)
+    least = np.inf
+    for j in range(n_rows):
+        value = 0.0
+        for i in range(n_rows):
+            if basic[i] < slots:
+                value += max(inverse[i, n_rows], 0.0) * values[basic[i], j]
+        least = min(least, value)
+    return least / total
+
+
+@internal
+def basis_matrix(n_rows: int, slots: int, values: FloatArray, basic: IntArray, matrix: FloatArray) -> None:
+    """The columns of the cuts and slacks in the basis, and of v."""
+    for j in range(n_rows + 1):
+        for i in range(n_rows + 1):
+            matrix[i, j] = 0.0
+    for j in range(n_rows):
+        matrix[j, n_rows] = -1.0
+        if basic[j] >= slots:
+            matrix[basic[j] - slots, j] = -1.0
+        else:
+            matrix[n_rows, j] = 1.0
+            for i in range(n_rows):
+                matrix[i, j] = values[basic[j], i]
+
+
+@internal
+def invert(matrix: FloatArray, inverse: FloatArray) -> bool:
+    """The inverse, by elimination; False, and left as it is, if the matrix has none."""
+    order = matrix.shape[0]
+    table = np.empty((order, 2 * order))
+    for i in range(order):
+        for j in range(order):
+            table[i, j] = matrix[i, j]
+            table[i, order + j] = 1.0 if i == j else 0.0
+    for column in range(order):
+        largest = column
+        for i in range(column + 1, order):
+            if abs(table[i, column]) > abs(table[largest, column]):
+                largest = i
+        if abs(table[largest, column]) <= SINGULAR:
+            return False
+        for j in range(2 * order):
+            table[column, j], table[largest, j] = table[largest, j], table[column, j]
+        pivot = 1.0 / table[column, column]
+        for j in range(2 * order):
+            table[column, j] *= pivot
+        for i in range(order):
+            factor = table[i, column]
+            if i != column and factor != 0.0:
+                for j in range(2 * order):
+                    table[i, j] -= factor * table[column, j]
+    for i in range(order):
+        for j in range(order):
+            inverse[i, j] = table[i, order + j]
+    return True
+
+
+@internal
+def refine(matrix: FloatArray, inverse: FloatArray) -> None:
+    """Correct the last column (λ, s and v) and the last row (w and θ), by what is missing from the equations.
+
+    The inverse of a nearly singular basis has large, inexact entries, but these two are of order one.
+    """
+    last = matrix.shape[0] - 1
+    missing = np.empty(last + 1)
+    for i in range(last + 1):
+        missing[i] = 1.0 if i == last else 0.0
+        for j in range(last + 1):
+            missing[i] -= matrix[i, j] * inverse[j, last]
+    for i in range(last + 1):
+        for j in range(last + 1):
+            inverse[i, last] += inverse[i, j] * missing[j]
+    for j in range(last + 1):
+        missing[j] = 1.0 if j == last else 0.0
+        for i in range(last + 1):
+            missing[j] -= inverse[last, i] * matrix[i, j]
+    for j in range(last + 1):
+        for i in range(last + 1):
+            inverse[last, j] += missing[i] * inverse[i, j]
+
+
+@internal
+def reinvert(n_rows: int, slots: int, values: FloatArray, basic: IntArray, inverse: FloatArray) -> bool:
+    """Work the inverse of the basis out afresh; False if the basis has none."""
+    matrix = np.empty((n_rows + 1, n_rows + 1))
+    basis_matrix(n_rows, slots, values, basic, matrix)
+    if not invert(matrix, inverse):
+        return False
+    for _ in range(REFINEMENTS):
+        refine(matrix, inverse)
+    return True
+
+
+@inlined
+def arriving_column(
+    n_rows: int,
+    slots: int,
+    kept: int,
+    least_excess: float,
+    values: FloatArray,
+    inverse: FloatArray,
+    weights: FloatArray,
+) -> int:
+    """Read the weights w off the basis, and say what should enter it: a cut, slots + i for a slack, or -1.
+
+    A negative weight asks for its slack. If there is none, the kept cut that w violates most is asked for.
+    """
+    arriving, lowest = -1, -WEIGHT_TOLERANCE
+    for i in range(n_rows):
+        weights[i] = -inverse[n_rows, i]
+        if weights[i] < lowest:
+            lowest, arriving = weights[i], slots + i
+    if arriving < 0:
+        theta, most = inverse[n_rows, n_rows], least_excess
+        for k in range(kept):
+            excess = -theta
+            for i in range(n_rows):
+                excess += weights[i] * values[k, i]
+            if excess > most:
+                most, arriving = excess, k
+    return arriving
+
+
+@inlined
+def pivot(
+    n_rows: int,
+    slots: int,
+    arriving: int,
+    values: FloatArray,
+    inverse: FloatArray,
+    basic: IntArray,
+    direction: FloatArray,
+) -> bool:
+    """Let a column enter the basis; False, with nothing changed, if rounding has spoiled it so that none can leave."""
+    for i in range(n_rows + 1):
+        if arriving >= slots:
+            direction[i] = -inverse[i, arriving - slots]
+        else:
+            change = inverse[i, n_rows]
+            for j in range(n_rows):
+                change += inverse[i, j] * values[arriving, j]
+            direction[i] = change
+    leaving = leaving_row(n_rows, inverse, direction)
+    if leaving < 0:
+        return False
+    basic[leaving] = arriving
+    scale = 1.0 / direction[leaving]
+    for j in range(n_rows + 1):
+        inverse[leaving, j] *= scale
+    for i in range(n_rows + 1):
+        if i != leaving and direction[i] != 0.0:
+            factor = direction[i]
+            for j in range(n_rows + 1):
+                inverse[i, j] -= factor * inverse[leaving, j]
+    return True
