@@ -35,9 +35,9 @@ class BackendFailure(RposstError):
 def check_installed(who_needs: str, packages: Sequence[str], *, extra: str) -> None:
     """Refuse to go on without packages, looked for without importing them; the extra is the one that installs them.
 
-    >>> check_installed("a game needs", ["dice"], extra="games")
+    >>> check_installed("a page needs", ["paper"], extra="pages")
     Traceback (most recent call last):
-    rposst_opt.errors.BackendUnavailable: a game needs dice, which is not installed: pip install 'rposst-opt[games]'
+    rposst_opt.errors.BackendUnavailable: a page needs paper, which is not installed: pip install 'rposst-opt[pages]'
     """
     missing = [package for package in packages if find_spec(package) is None]
     if missing:

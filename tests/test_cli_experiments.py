@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from commands import Run
 
-from rposst_opt import backends
+from rposst_opt.backends import table
 from rposst_opt.errors import BackendUnavailable
 from rposst_opt.experiments import reproductions
 from rposst_opt.experiments.domains import racing_arrows
@@ -199,7 +199,7 @@ class TestReproduce:
         assert alone.code == 2
 
     def test_methods_that_are_not_installed_are_named(self, rposst: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(backends, "find_spec", lambda package: None if package == "sklearn" else object())
+        monkeypatch.setattr(table, "find_spec", lambda package: None if package == "sklearn" else object())
         write_poker(Path("cup.csv"))
         done = rposst("reproduce", "poker", "--table", "cup.csv", "--quick", "--replicas", "1", "--jobs", "1")
         assert done.code == 0, done.err

@@ -1,6 +1,7 @@
 """What can be reproduced by name, and what comes of it; the runs here are small."""
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -141,7 +142,7 @@ def test_panels_share_what_grids_have_run(tmp_path: Path) -> None:
 
 
 def test_runtimes_have_the_papers_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    only_poker = reproductions.Reproduction(place="", takes_tables=True, holdouts=(0.2,), replicas=1, draws=())
+    only_poker = replace(REPRODUCTIONS["runtimes"], domains=(), replicas=1)
     monkeypatch.setitem(REPRODUCTIONS, "runtimes", only_poker)
     written = reproduce("runtimes", Request(folder=tmp_path, poker={"made-up": poker_table()}))
     table = pd.read_csv(written[0])
