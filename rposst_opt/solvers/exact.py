@@ -58,8 +58,8 @@ from rposst_opt.errors import ProblemError, Unsupported
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solution import rank_tests
 from rposst_opt.solvers.canonical import Weigher
-from rposst_opt.solvers.kernels.hitting_set import Plan
 from rposst_opt.solvers.kernels.response import least_loss, scaled_problem_arrays
+from rposst_opt.solvers.kernels.search_state import Plan
 from rposst_opt.solvers.running import available_cores, check_counts, running
 from rposst_opt.solvers.searchers import OWN_CUTS, FoundTest, Front, Searchers
 from rposst_opt.solvers.ties import tied_tests

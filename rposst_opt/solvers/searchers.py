@@ -16,27 +16,10 @@ from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.certificate import CertificateCut
 from rposst_opt.contract import Limit
 from rposst_opt.solvers.kernels.case_sets import WordArray
-from rposst_opt.solvers.kernels.hitting_set import (
-    ADOPTED,
-    FOUND,
-    LEARNED,
-    LEAVES,
-    LEFT,
-    LIMIT,
-    NODES,
-    OWN_END,
-    OWN_START,
-    UNRESOLVED,
-    Cuts,
-    Nodes,
-    Plan,
-    Search,
-    explore,
-    make_search,
-    spent,
-    write_hits,
-)
+from rposst_opt.solvers.kernels.hitting_set import explore
+from rposst_opt.solvers.kernels.learning import write_hits
 from rposst_opt.solvers.kernels.response import ProblemArrays
+from rposst_opt.solvers.kernels.search_state import Cuts, Nodes, Plan, Search, look_below, make_search, spent
 from rposst_opt.solvers.kernels.tuple_game import CALLS
 
 SEARCHERS = 8  # however many threads there are, so that the answer does not depend on them
@@ -125,14 +108,14 @@ class Searchers:
         self.stop = np.zeros(1, np.int64)
         self.kept = 0
         self.kept_uses = np.zeros(self.kept_places, np.int64)
-        self.limit_of_kept = math.nan
+        self.limit_of_hits = math.nan
         self.members: list[Search] = []
         self.found: list[FoundTest] = []
         self.records: list[CertificateCut] = []
         self.work, self.leaves, self.nodes, self.learned = 0.0, 0, 0, 0
         first = self._member(0)
         if not record:  # as long as it is alone, it may have the places of all
-            first.counts[[OWN_START, OWN_END]] = 0, self.kept_places
+            first.counts["own_start"], first.counts["own_end"] = 0, self.kept_places
 
     @property
     def calls(self) -> int:
@@ -146,19 +129,21 @@ class Searchers:
     # One searcher alone
 
     def set_threshold(self, threshold: float) -> None:
-        """What the first searcher takes for its threshold when it goes on alone."""
-        self.members[0].levels[:] = threshold, threshold - self.plan.slack, math.inf
+        """What all searchers look below from now on; nothing is unresolved there yet."""
+        for member in self.members:
+            look_below(threshold, self.plan.slack, member.levels)
+            member.levels["unresolved"] = math.inf
 
     def explore_alone(self, nodes: Nodes, work: float) -> Nodes:
         """Have the first searcher search below these nodes, each find being its new threshold; what is left to do."""
         first = self.members[0]
-        first.levels[UNRESOLVED] = math.inf
-        order = self._sorted_cuts(float(first.levels[LIMIT]))
+        first.levels["unresolved"] = math.inf
+        order = self._sorted_cuts()
         begun = explore(nodes, order, work, True, self.plan, self.arrays, first)
         self._count(first)
-        if first.counts[ADOPTED]:
+        if first.counts["adopted"]:
             self._take(first, 0)
-        if first.counts[LEARNED] + 1 >= first.counts[OWN_END] - first.counts[OWN_START]:
+        if first.counts["learned"] + 1 >= first.counts["own_end"] - first.counts["own_start"]:
             self.keep_cuts()
             self._give_places(0)
         return together([_left_by(first), some_of(nodes, slice(begun, None))])
@@ -166,7 +151,7 @@ class Searchers:
     def advance_alone(self, front: Front, work: float) -> None:
         """Have the first searcher search the tree for so much work."""
         front.gather([self.explore_alone(front.nodes, work)])
-        front.unresolved = min(front.unresolved, float(self.members[0].levels[UNRESOLVED]))
+        front.unresolved = min(front.unresolved, float(self.members[0].levels["unresolved"]))
 
     def collect(
         self, nodes: Nodes, threshold: float, most: int, work: float, reached: Callable[[], Limit | None]
@@ -185,10 +170,10 @@ class Searchers:
         while len(nodes.cases) and len(self.found) - already <= most and self.work < end and reached() is None:
             self.keep_cuts()
             self._give_places(0)
-            order = self._sorted_cuts(threshold - self.plan.slack)
+            order = self._sorted_cuts()
             begun = explore(nodes, order, COLLECTING_TURN, False, self.plan, self.arrays, collector)
             self._count(collector)
-            for at in range(int(collector.counts[FOUND])):
+            for at in range(int(collector.counts["found"])):
                 self._take(collector, at)
             nodes = together([_left_by(collector), some_of(nodes, slice(begun, None))])
         return nodes
@@ -236,14 +221,16 @@ class Searchers:
         reached: Callable[[], Limit | None],
     ) -> Limit | None:
         """Every searcher has a turn; then all is put together, in their order. A limit that was reached ends it."""
-        order = self._sorted_cuts(threshold - self.plan.slack)
-        hands = front.deal(SEARCHERS)
-        futures = []
-        for i, hand in enumerate(hands):
-            member = self._member(i)
+        for i in range(SEARCHERS):
+            self._member(i)
             self._give_places(i)
-            member.levels[:] = threshold, threshold - self.plan.slack, math.inf
-            futures.append(pool.submit(explore, hand, order, turn, False, self.plan, self.arrays, member))
+        self.set_threshold(threshold)
+        order = self._sorted_cuts()
+        hands = front.deal(SEARCHERS)
+        futures = [
+            pool.submit(explore, hand, order, turn, False, self.plan, self.arrays, member)
+            for hand, member in zip(hands, self.members, strict=True)
+        ]
         limit, pending = None, set(futures)
         while pending:
             _, pending = wait(pending, timeout=POLL_SECONDS)
@@ -253,9 +240,9 @@ class Searchers:
         parts = []
         for member, hand, future in zip(self.members, hands, futures, strict=True):
             parts += [_left_by(member), some_of(hand, slice(future.result(), None))]
-            front.unresolved = min(front.unresolved, float(member.levels[UNRESOLVED]))
+            front.unresolved = min(front.unresolved, float(member.levels["unresolved"]))
             self._count(member)
-            for at in range(int(member.counts[FOUND])):
+            for at in range(int(member.counts["found"])):
                 self._take(member, at)
         front.gather(parts)
         self.keep_cuts()
@@ -263,9 +250,16 @@ class Searchers:
 
     def _member(self, i: int) -> Search:
         while len(self.members) <= i:
-            records = self.own_places if self.record else 0
             self.members.append(
-                make_search(self.arrays, self.plan, self.cuts, self.by_policy, self.capacity, records, self.stop)
+                make_search(
+                    self.arrays,
+                    self.plan,
+                    cuts=self.cuts,
+                    by_policy=self.by_policy,
+                    capacity=self.capacity,
+                    records=self.own_places if self.record else 0,
+                    stop=self.stop,
+                )
             )
             self._give_places(len(self.members) - 1)
         return self.members[i]
@@ -273,7 +267,13 @@ class Searchers:
     def _give_places(self, i: int) -> None:
         """Give the i-th searcher an empty stretch of its own for what it learns and finds."""
         start = self.kept_places + i * self.own_places
-        self.members[i].counts[[OWN_START, OWN_END, LEARNED, FOUND]] = start, start + self.own_places, 0, 0
+        counts = self.members[i].counts
+        counts["own_start"], counts["own_end"], counts["learned"], counts["found"] = (
+            start,
+            start + self.own_places,
+            0,
+            0,
+        )
 
     def _take(self, member: Search, at: int) -> None:
         cases, weights_and_value, n_required = member.found_cases[at], member.found_weights[at], self.plan.n_required
@@ -282,8 +282,8 @@ class Searchers:
         self.found.append(FoundTest(float(weights_and_value[-1]), tuple(cases[order].tolist()), weights))
 
     def _count(self, member: Search) -> None:
-        self.leaves += int(member.counts[LEAVES])
-        self.nodes += int(member.counts[NODES])
+        self.leaves += int(member.counts["leaves"])
+        self.nodes += int(member.counts["nodes"])
         self.work += spent(self.plan.call_cost, self.plan.step_cost, member.counts, member.workspace.state)
 
     # Cuts
@@ -293,10 +293,10 @@ class Searchers:
         self.kept_uses //= 2
         for member in self.members:
             self.kept_uses[: self.kept] += member.uses[: self.kept]
-            learned, first = int(member.counts[LEARNED]), int(member.counts[OWN_START])
+            learned, first = int(member.counts["learned"]), int(member.counts["own_start"])
             own_uses = member.uses[first : first + learned].copy()
             member.uses[:] = 0
-            member.counts[LEARNED] = 0
+            member.counts["learned"] = 0
             if self.kept + learned > self.kept_places:
                 self._forget()
             places = slice(self.kept, self.kept + learned)
@@ -306,7 +306,7 @@ class Searchers:
             self.learned += learned
             if self.record:
                 self.records += [CertificateCut.from_dense(*record) for record in member.record[:learned]]
-        self.limit_of_kept = math.nan
+        self.limit_of_hits = math.nan
 
     def _forget(self) -> None:
         """Keep the more used half of the cuts."""
@@ -315,13 +315,14 @@ class Searchers:
         self.kept_uses[: len(kept)] = self.kept_uses[kept]
         self.kept = len(kept)
 
-    def _sorted_cuts(self, limit: float) -> IntArray:
-        """The cuts that are kept, those that fewest cases hit first, with their hits brought up to this limit."""
+    def _sorted_cuts(self) -> IntArray:
+        """The cuts that are kept, those that fewest cases hit first, with their hits brought up to the limit."""
         if not self.kept:
             return np.empty(0, dtype=np.int64)
-        if limit != self.limit_of_kept:
+        limit = float(self.members[0].levels["limit"])
+        if limit != self.limit_of_hits:
             write_hits(0, self.kept, limit, self.cuts)
-            self.limit_of_kept = limit
+            self.limit_of_hits = limit
         sizes = np.bitwise_count(self.cuts.hit[: self.kept]).sum(axis=1, dtype=np.int64)
         return np.argsort(sizes, kind="stable").astype(np.int64)
 
@@ -344,4 +345,4 @@ def together(parts: list[Nodes]) -> Nodes:
 
 def _left_by(member: Search) -> Nodes:
     """What a searcher has left to do."""
-    return some_of(member.left, slice(int(member.counts[LEFT])))
+    return some_of(member.left, slice(int(member.counts["left"])))

@@ -74,7 +74,7 @@ def _kept_in_our_folder() -> Iterator[None]:
         config.CACHE_DIR = before
 
 
-def _compile(function: Function, **options: bool) -> Function:
+def _compile(function: Function, **options: object) -> Function:
     with _kept_in_our_folder():
         compiler = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)
         return cast(Function, compiler(function))
@@ -98,4 +98,4 @@ def inlined(function: Function) -> Function:
 
     For the parts of a loop so hot that passing a dozen arrays to a function would take longer than its arithmetic.
     """
-    return _compile(function, no_cpython_wrapper=True, forceinline=True)
+    return _compile(function, no_cpython_wrapper=True, inline="always")

@@ -1,0 +1,169 @@
+"""What a search for tuples works with: its plan, its cuts, its place in the tree, and what it counts."""
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from rposst_opt.arrays import FloatArray, IntArray
+from rposst_opt.solvers.kernels.case_sets import WordArray
+from rposst_opt.solvers.kernels.compiling import compiled
+from rposst_opt.solvers.kernels.cut_mixture import CutMixture, make_cut_mixture
+from rposst_opt.solvers.kernels.response import ProblemArrays
+from rposst_opt.solvers.kernels.tuple_game import CALLS, STEPS, TupleGame, make_tuple_game
+
+LEAF_COST, NODE_COST, SCAN_COST = 500.0, 300.0, 4.0  # nanoseconds, roughly: budgets are in these, so that runs repeat
+
+
+class Record(Protocol):
+    """Numbers with names that compiled code and Python both change: ``record.name`` there, ``record["name"]`` here."""
+
+    def __getitem__(self, name: str) -> Any: ...
+
+    def __setitem__(self, name: str, value: float) -> None: ...
+
+
+class Levels(Record):
+    """What a searcher looks below."""
+
+    threshold: float  # a tuple of at least this is ruled out
+    limit: float  # a cut rules out what is above this: the threshold, less what rounding may do
+    unresolved: float  # the least bound among tuples that rounding kept from being settled
+
+
+class Counts(Record):
+    """What a searcher has learned, found, left and done."""
+
+    own_start: int  # the own cuts have the places from here
+    own_end: int  # to here,
+    learned: int  # of which so many are filled
+    found: int  # tests below the threshold
+    adopted: int  # whether such a test became the incumbent
+    left: int  # nodes that are put aside
+    nodes: int
+    leaves: int  # tuples settled
+    scanned: int  # cuts that were looked at
+    calls_before: int  # questions to the antagonist, and steps of the simplex method, when the turn began
+    steps_before: int
+    extensions_to_skip: int  # so many cuts are yet to be learned without trying to extend them,
+    skipped_after_failure: int  # and so many were, after the last extension that failed
+
+
+LEVELS = np.dtype([(name, np.float64) for name in Levels.__annotations__])
+COUNTS = np.dtype([(name, np.int64) for name in Counts.__annotations__])
+
+
+class Plan(NamedTuple):
+    """What all searchers agree on."""
+
+    size: int  # cases to choose
+    n_selectable: int
+    n_required: int
+    most_rows: int  # up to which a cut is extended
+    margin: float  # by how much a test must be better than the incumbent
+    slack: float  # what rounding may do to a cut
+    tolerance: float  # to which a tuple is solved
+    call_cost: float  # of a question to the antagonist, in nanoseconds, roughly
+    step_cost: float  # of a step of the simplex method
+
+
+class Cuts(NamedTuple):
+    """Cuts over all cases. Each searcher adds to a stretch of its own."""
+
+    values: FloatArray  # (places, n_cases)
+    hit: WordArray  # (places, n_words): the cases below the limit; a better tuple has one of them
+
+
+class Stack(NamedTuple):
+    """The branch of the tree that is being searched, level by level."""
+
+    chosen: IntArray  # (size,): the partial tuple
+    excluded: WordArray  # (size + 1, n_words)
+    branches: WordArray  # (size + 1, n_words): cases yet to branch on
+    unhit: IntArray  # the cuts that are not hit, level after level
+    ends: IntArray  # (size + 2,): level l has unhit[ends[l]:ends[l + 1]]
+    seen: IntArray  # (size + 1,): so many of the own cuts have been looked at
+
+
+class Nodes(NamedTuple):
+    """Nodes that are yet to be searched."""
+
+    cases: IntArray  # (n, size + 1): the partial tuple; in the last column, how many cases it has
+    excluded: WordArray  # (n, n_words)
+
+
+class Search(NamedTuple):
+    """What one searcher works with."""
+
+    cuts: Cuts
+    uses: IntArray  # (places,): how often each cut has ruled something out
+    workspace: TupleGame
+    mixture: CutMixture
+    by_policy: FloatArray  # (n_policies, n_cases): the results, the other way round
+    stack: Stack
+    candidates: WordArray  # (n_words,): cases that may complete the tuple
+    found_cases: IntArray  # (capacity, size): tests below the threshold
+    found_weights: FloatArray  # (capacity, cases of a test + 1): in the last column, their values
+    left: Nodes
+    levels: Levels
+    counts: Counts
+    record: FloatArray  # (own cuts, 2, n_scenarios): tail weights and pulls of each own cut, or empty
+    stop: IntArray  # (1,), shared: not zero when all are to stop
+
+
+def make_search(
+    arrays: ProblemArrays,
+    plan: Plan,
+    *,
+    cuts: Cuts,
+    by_policy: FloatArray,
+    capacity: int,
+    records: int,
+    stop: IntArray,
+) -> Search:
+    """Make a searcher that has nothing of its own yet, and looks for whatever there is."""
+    size, width = plan.size, plan.size + plan.n_required
+    places, n_words = cuts.hit.shape
+    most_left = (size + 1) * plan.n_selectable + 1
+    levels: Levels = np.full(1, np.inf, LEVELS)[0]
+    return Search(
+        cuts=cuts,
+        uses=np.zeros(places, np.int64),
+        workspace=make_tuple_game(arrays, plan.most_rows),
+        mixture=make_cut_mixture(arrays, plan.most_rows),
+        by_policy=by_policy,
+        stack=Stack(
+            chosen=np.zeros(size, np.int64),
+            excluded=np.zeros((size + 1, n_words), np.uint64),
+            branches=np.zeros((size + 1, n_words), np.uint64),
+            unhit=np.empty((size + 1) * places, np.int64),
+            ends=np.zeros(size + 2, np.int64),
+            seen=np.zeros(size + 1, np.int64),
+        ),
+        candidates=np.zeros(n_words, np.uint64),
+        found_cases=np.zeros((capacity, size), np.int64),
+        found_weights=np.zeros((capacity, width + 1)),
+        left=Nodes(cases=np.zeros((most_left, size + 1), np.int64), excluded=np.zeros((most_left, n_words), np.uint64)),
+        levels=levels,
+        counts=np.zeros(1, COUNTS)[0],
+        record=np.zeros((records, 2, arrays.full_scores.shape[0])),
+        stop=stop,
+    )
+
+
+@compiled
+def look_below(threshold: float, slack: float, levels: Levels) -> None:
+    """Search for tuples below this threshold from now on: nowhere else are the threshold and its limit set."""
+    levels.threshold = threshold
+    levels.limit = threshold - slack
+
+
+@compiled
+def spent(call_cost: float, step_cost: float, counts: Counts, state: IntArray) -> float:
+    """How much work the counts stand for, in nanoseconds, roughly."""
+    return (
+        call_cost * (state[CALLS] - counts.calls_before)
+        + step_cost * (state[STEPS] - counts.steps_before)
+        + SCAN_COST * counts.scanned
+        + NODE_COST * counts.nodes
+        + LEAF_COST * counts.leaves
+    )
