@@ -44,6 +44,7 @@ class Stats:
 
     build_seconds: float = 0.0
     solve_seconds: float = 0.0
+    compile_seconds: float = 0.0  # once per installation, and no part of the others
     tuples: int = 0  # dealt with, one by one or ruled out together
     solved: int = 0  # of these, solved one by one, by a search that rules out the others
     rounds: int = 0  # of the game: questions to the antagonist
@@ -171,6 +172,10 @@ class Budget:
     def restart_clock(self) -> None:
         """Leave out of the time limit what has passed until now, such as a first compilation."""
         self._started = time.monotonic()
+
+    def leave_out(self, seconds: float) -> None:
+        """Leave so much of what has passed out of the time limit."""
+        self._started += seconds
 
     def tell(self, progress: Progress) -> None:
         """Pass on how far the run is."""

@@ -11,6 +11,9 @@ from hypothesis import HealthCheck, settings
 from sample_files import write_table
 
 from rposst_opt.__main__ import main
+from rposst_opt.solvers.kernels.compiling import compile_from_now_on
+
+compile_from_now_on()  # many small problems together are not small
 
 # Compiling the kernels makes the first example slow, so no example has a deadline.
 settings.register_profile("rposst", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)

@@ -1,18 +1,187 @@
-"""Compiled kernels must not outlive the sources they were made from."""
+"""When kernels are compiled, where that is kept, and that it makes no difference to any answer."""
 
+import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from numba import config
 
+import rposst_opt as ro
 from rposst_opt.solvers.kernels import compiling
 from rposst_opt.solvers.kernels.hitting_set import explore
 from rposst_opt.solvers.kernels.regret_matching import play_tuples
 from rposst_opt.solvers.kernels.tuple_game import settle
+
+REPOSITORY = compiling.SOURCES.parents[2]
+
+# A kernel that is compiled in a moment, with one that it calls.
+TOY = """
+from rposst_opt.solvers.kernels import compiling
+
+@compiling.internal
+def add(one: float, other: float) -> float:
+    return one + other
+
+@compiling.compiled_when_it_pays
+def total(count: int) -> float:
+    result = 0.0
+    for i in range(count):
+        result = add(result, 0.5 * i)
+    return result
+"""
+
+
+def run_python(code: str, *, cache: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run this in a process of its own, where logged warnings go to standard error."""
+    if cache is not None:
+        environment["NUMBA_CACHE_DIR"] = str(cache)
+    paths = os.pathsep.join([str(REPOSITORY), *filter(None, [environment.pop("PYTHONPATH", "")])])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+# The same answer
+
+
+PROBLEMS = """
+import numpy as np, rposst_opt as ro
+rng = np.random.default_rng(11)
+losses = [ro.AbsoluteError(), ro.SquaredError(), ro.HuberError(0.1), ro.PinballError(0.8)]
+measures = [ro.CVaR(0.01), ro.CVaR(0.3), ro.Mean(), ro.KOfN(2, 7), ro.WorstCase()]
+def problems():
+    for number in range(20):
+        results = rng.random((int(rng.integers(5, 12)), int(rng.integers(2, 8))))
+        if number % 3 == 0:
+            results = np.round(results, 1)
+        unequal = rng.random((results.shape[1], 2)) + 0.1
+        yield ro.Problem(
+            results=results,
+            size=int(rng.integers(1, 4)),
+            loss=losses[number % 4],
+            measure=measures[number % 5],
+            targets=ro.softmax_targets(results, betas=(0, 2)),
+            probabilities=unequal / unequal.sum() if number % 2 else None,
+            required_cases=[0] if number % 7 == 0 else [],
+        )
+def runs():
+    for problem in problems():
+        for options in ({}, {"top": 3}):
+            solution = ro.solve(problem, "exact", **options)
+            counts = [solution.stats.solved, solution.stats.rounds, solution.stats.nodes, solution.stats.cuts]
+            numbers = [solution.objective, solution.lower_bound, *solution.test.weights]
+            yield [list(solution.test.cases), counts, [float(number).hex() for number in numbers]]
+"""
+
+
+def test_interpreted_kernels_take_the_same_steps_to_the_same_bits() -> None:
+    interpreted = run_python(PROBLEMS + "import json; print(json.dumps(list(runs())))", NUMBA_DISABLE_JIT="1")
+    assert interpreted.stderr == ""
+    names: dict[str, object] = {}
+    exec(PROBLEMS, names)
+    assert json.loads(interpreted.stdout) == list(names["runs"]())  # type: ignore[operator]
+    assert explore.is_loaded and settle.is_loaded  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("backend", ["regret-matching", "sampled-regret-matching", "simultaneous", "local-search"])
+def test_every_solver_works_without_a_compiler(backend: str) -> None:
+    solving = f"""
+import numpy as np, rposst_opt as ro
+results = np.random.default_rng(1).random((6, 4))
+options = {{}} if {backend!r} == "local-search" else {{"rounds": 30}}
+solution = ro.solve(ro.Problem(results=results, size=2), {backend!r}, **options)
+print(solution.objective.hex(), solution.test.cases)
+"""
+    interpreted = run_python(solving, NUMBA_DISABLE_JIT="1")
+    assert interpreted.stderr == ""
+    problem = ro.Problem(results=np.random.default_rng(1).random((6, 4)), size=2)
+    options: dict[str, Any] = {} if backend == "local-search" else {"rounds": 30}
+    compiled = ro.solve(problem, backend, **options)
+    assert compiled.test is not None
+    assert interpreted.stdout.strip() == f"{compiled.objective.hex()} {compiled.test.cases}"
+
+
+# When
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    (tmp_path / "toy.py").write_text(TOY)
+    return tmp_path
+
+
+def run_toy(code: str, folder: Path, cache: str = "cache") -> subprocess.CompletedProcess[str]:
+    return run_python("import toy; " + code, cache=folder / cache, PYTHONPATH=str(folder))
+
+
+def test_nothing_is_compiled_while_interpreting_takes_no_time(toy: Path) -> None:
+    done = run_toy("print(toy.total(10), toy.total.is_loaded)", toy)
+    assert done.stdout.split() == ["22.5", "False"]
+    assert done.stderr == ""
+    assert not list((toy / "cache").rglob("*.nbc"))
+
+
+def test_when_patience_is_out_it_is_compiled_kept_and_told_once(toy: Path) -> None:
+    spent = "toy.compiling.PATIENCE_SECONDS = 0.0; "
+    told = "seconds = []; toy.compiling.watch.tell_seconds.append(seconds.append); "
+    calls = "print(toy.total(10), toy.total(10), toy.total.is_loaded, len(seconds), sum(seconds) > 0)"
+    first = run_toy(spent + told + calls, toy)
+    assert first.stdout.split() == ["22.5", "22.5", "True", "1", "True"]
+    assert first.stderr.count("compiling the kernels, once per installation") == 1
+    kept = sorted((toy / "cache").rglob("*.nbc"))
+    assert kept
+    # The next process loads what is kept, patient or not, and has nothing to tell.
+    second = run_toy(told + calls, toy)
+    assert second.stdout.split() == ["22.5", "22.5", "True", "0", "False"]
+    assert second.stderr == ""
+    assert sorted((toy / "cache").rglob("*.nbc")) == kept
+
+
+def test_what_was_compiled_for_other_processors_or_arguments_is_not_taken_for_ours(toy: Path) -> None:
+    run_toy("toy.compiling.compile_from_now_on(); toy.total(10)", toy)
+    code = "import toy; print(toy.total(10), toy.total.is_loaded)"
+    cache, path = toy / "cache", str(toy)
+    assert run_python(code, cache=cache, PYTHONPATH=path).stdout.split() == ["22.5", "True"]
+    other_processor = run_python(code, cache=cache, PYTHONPATH=path, NUMBA_CPU_NAME="generic")
+    assert other_processor.stdout.split() == ["22.5", "False"]
+    other_type = run_python(code.replace("(10)", "(True)"), cache=cache, PYTHONPATH=path)
+    assert other_type.stdout.split() == ["0.0", "False"]
+
+
+def test_compiling_is_neither_the_solvers_time_nor_counted_against_its_limit(tmp_path: Path) -> None:
+    done = run_python(
+        """
+import time, rposst_opt as ro
+started = time.perf_counter()
+solution = ro.solve(
+    ro.Problem(results=[[0.0], [1.0]], size=1), "sampled-regret-matching", rounds=2, time_limit_seconds=1.0
+)
+print(time.perf_counter() - started, solution.seconds, solution.stats.compile_seconds, solution.limit)
+""",
+        cache=tmp_path,
+    )
+    elapsed, seconds, compile_seconds = map(float, done.stdout.split()[:3])
+    assert compile_seconds > 1.0
+    assert seconds < 1.0
+    assert elapsed >= seconds + compile_seconds
+    assert done.stdout.split()[3] == "None"
+    assert "compiling the kernels" in done.stderr
+
+
+# Where
 
 
 @pytest.fixture
@@ -21,63 +190,107 @@ def sources(tmp_path: Path) -> Path:
     return Path(shutil.copytree(compiling.SOURCES, tmp_path / "kernels", ignore=shutil.ignore_patterns("__pycache__")))
 
 
+def folder_of(sources: Path) -> Path:
+    folder = compiling.cache_folder(sources)
+    assert folder is not None
+    return folder
+
+
 def test_a_change_in_any_file_of_kernels_means_another_folder(sources: Path) -> None:
-    folders = {compiling.cache_folder(sources)}
+    folders = {folder_of(sources)}
     files = sorted(sources.glob("*.py"))
     assert len(files) >= 6
     for count, path in enumerate(files, start=2):
         path.write_text(path.read_text() + "# changed\n")
-        folders.add(compiling.cache_folder(sources))
+        folders.add(folder_of(sources))
         assert len(folders) == count
 
 
+def age(folder: Path) -> None:
+    long_ago = time.time() - 2 * compiling.OUTDATED_AFTER_SECONDS
+    os.utime(folder, (long_ago, long_ago))
+
+
 def test_what_earlier_sources_left_is_removed_and_nothing_else(sources: Path) -> None:
-    before = compiling.cache_folder(sources)
-    before.mkdir(parents=True)
+    before = folder_of(sources)
     (before / "kernel.nbc").write_text("machine code")
     other = before.parent / "something.pyc"
     other.write_text("not ours")
-    compiling.remove_outdated(compiling.cache_folder(sources))
+    age(before)
+    compiling.remove_outdated(folder_of(sources))
     assert before.exists()
     (sources / "response.py").write_text("# all new\n")
-    after = compiling.cache_folder(sources)
+    after = folder_of(sources)
     assert after != before
     assert before.exists()
-    after.mkdir()
+    age(before)
+    age(after)
     compiling.remove_outdated(after)
     assert not before.exists()
     assert after.exists()
     assert other.exists()
 
 
-def test_a_mere_import_removes_nothing_and_compiling_does(tmp_path: Path) -> None:
-    outdated = tmp_path / (compiling.PREFIX + "of-another-version")
-    outdated.mkdir()
-    (outdated / "kernel.nbc").write_text("machine code")
-    run_python("import rposst_opt.solvers.exact, rposst_opt.solvers.sampled", cache=tmp_path)
-    assert (outdated / "kernel.nbc").exists()
-    solving = "import rposst_opt as ro; ro.solve(ro.Problem(results=[[0.0], [1.0]], size=1), 'sampled-regret-matching')"
-    run_python(solving, cache=tmp_path)
-    assert not outdated.exists()
-    kept = sorted(tmp_path.rglob("*.nbc"))
-    assert kept
-    outdated.mkdir()
-    run_python(solving, cache=tmp_path)  # loads what was kept: nothing new, nothing outdated by it
+def test_what_may_still_be_in_use_is_not_removed(sources: Path) -> None:
+    before = folder_of(sources)
+    (sources / "response.py").write_text("# all new\n")
+    compiling.remove_outdated(folder_of(sources))
+    assert before.exists()
+
+
+def test_a_mere_import_removes_nothing_and_compiling_does(toy: Path) -> None:
+    outdated = toy / "cache" / (compiling.PREFIX + "of-another-version")
+    outdated.mkdir(parents=True)
+    age(outdated)
+    run_toy("toy.total(10)", toy)
     assert outdated.exists()
-    assert sorted(tmp_path.rglob("*.nbc")) == kept
-
-
-def run_python(code: str, *, cache: Path) -> None:
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(compiling.SOURCES.parents[2])}
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    run_toy("toy.compiling.compile_from_now_on(); toy.total(10)", toy)
+    assert not outdated.exists()
 
 
 def test_a_folder_that_the_user_names_is_used(sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "mine"))
-    assert compiling.cache_folder(sources).parent == tmp_path / "mine"
+    assert folder_of(sources).parent == tmp_path / "mine"
+
+
+def test_an_installation_that_cannot_be_written_to_keeps_it_in_the_users_cache(
+    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unwritable(sources / "__pycache__")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    assert folder_of(sources).parent == tmp_path / "home" / "rposst-opt"
+    unwritable(tmp_path / "nothing")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing"))
+    assert compiling.cache_folder(sources) is None
+
+
+def unwritable(path: Path) -> None:
+    """A file where a folder is wanted: even the superuser, whom permissions do not stop, cannot write into it."""
+    path.write_text("")
+    path.chmod(stat.S_IRUSR)
+
+
+def test_where_nothing_can_be_kept_it_works_and_says_so(toy: Path) -> None:
+    unwritable(toy / "blocked")
+    done = run_toy("toy.compiling.compile_from_now_on(); print(toy.total(10), toy.compiling.FOLDER)", toy, "blocked")
+    assert done.stdout.split() == ["22.5", "None"]
+    assert "in every process, for no folder to keep them is writable" in done.stderr
+
+
+def test_two_processes_that_compile_at_the_same_moment_do_not_trouble_each_other(toy: Path) -> None:
+    code = "import toy; toy.compiling.compile_from_now_on(); print(toy.total(10))"
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(toy / "cache"), "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{toy}"}
+    both = [
+        subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    assert [process.communicate()[0].strip() for process in both] == ["22.5", "22.5"]
+    assert [process.returncode for process in both] == [0, 0]
+    assert run_toy("print(toy.total(10), toy.total.is_loaded)", toy).stdout.split() == ["22.5", "True"]
 
 
 @pytest.mark.parametrize("kernel", [explore, settle, play_tuples])
 def test_kernels_are_kept_there_and_numba_is_left_as_it_was(kernel: object) -> None:
-    assert Path(kernel.stats.cache_path).is_relative_to(compiling.FOLDER)  # type: ignore[attr-defined]
+    assert compiling.FOLDER is not None
+    assert Path(kernel.dispatcher.stats.cache_path).is_relative_to(compiling.FOLDER)  # type: ignore[attr-defined]
     assert str(compiling.FOLDER) != config.CACHE_DIR

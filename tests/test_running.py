@@ -1,6 +1,5 @@
 """The frame in which solvers run: interrupts are limits, getting ready costs nobody's time, and all time is kept."""
 
-import logging
 import signal
 import time
 
@@ -9,7 +8,7 @@ import pytest
 
 import rposst_opt as ro
 from rposst_opt.contract import Budget, Limit
-from rposst_opt.solvers import running as module
+from rposst_opt.solvers.kernels import compiling
 from rposst_opt.solvers.running import running
 
 SOLVERS = ["exact", "local-search", "regret-matching", "sampled-regret-matching", "simultaneous"]
@@ -27,7 +26,7 @@ def test_a_first_interrupt_is_a_limit_and_afterwards_all_is_as_before() -> None:
 def test_getting_ready_counts_as_building_and_against_no_limit() -> None:
     budget = Budget(time_limit_seconds=0.4)
     with running(budget) as run:
-        with run.compiling("nothing"):
+        with run.getting_ready():
             time.sleep(0.5)
             assert budget.reached() is Limit.TIME
         assert budget.reached() is None
@@ -38,24 +37,27 @@ def test_getting_ready_counts_as_building_and_against_no_limit() -> None:
     assert (stats.tuples, stats.rounds, stats.nodes) == (7, 3, 0)
 
 
-def test_long_compilation_is_announced_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(module, "ANNOUNCE_AFTER_SECONDS", 0.01)
-    monkeypatch.setattr(module, "_compiled", set())
-    with caplog.at_level(logging.WARNING, logger="rposst_opt"), running(Budget()) as run:
-        for _ in range(2):
-            with run.compiling("slow kernels"):
-                time.sleep(0.1)
-    assert [record.message.split(":")[0] for record in caplog.records] == ["compiling the kernels"]
+def test_compiling_is_left_out_of_all_times_and_limits() -> None:
+    budget = Budget(time_limit_seconds=0.4)
+    with running(budget) as run:
+        with run.getting_ready():
+            time.sleep(0.02)
+        time.sleep(0.5)
+        assert budget.reached() is Limit.TIME
+        run.leave_out(0.45)
+        assert budget.reached() is None
+    stats = run.stats()
+    assert 0.02 <= stats.build_seconds < 0.4
+    assert 0.05 <= stats.solve_seconds < 0.4
+    assert stats.compile_seconds == 0.45
 
 
-def test_an_error_while_getting_ready_passes_through_and_leaves_the_kernels_unannounced(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    compiled: set[str] = set()
-    monkeypatch.setattr(module, "_compiled", compiled)
-    with pytest.raises(ZeroDivisionError), running(Budget()) as run, run.compiling("broken kernels"):
+def test_what_is_compiled_for_others_is_not_told_after_the_run() -> None:
+    before = list(compiling.watch.tell_seconds)
+    with pytest.raises(ZeroDivisionError), running(Budget()) as run:
+        assert compiling.watch.tell_seconds == [*before, run.leave_out]
         raise ZeroDivisionError
-    assert compiled == set()
+    assert compiling.watch.tell_seconds == before
 
 
 @pytest.mark.parametrize("backend", SOLVERS)

@@ -94,7 +94,8 @@ def solve(
     _check_capable(problem, name, backend)
     started = time.perf_counter()
     candidate = _ask(problem, backend, Budget(time_limit_seconds=time_limit_seconds, gap=gap, progress=progress))
-    solution = judge(problem, candidate, name, backend.capabilities.tolerance, time.perf_counter() - started)
+    seconds = time.perf_counter() - started - candidate.stats.compile_seconds
+    solution = judge(problem, candidate, name, backend.capabilities.tolerance, seconds)
     return solution if choice is None else replace(solution, choice=choice)
 
 

@@ -279,7 +279,8 @@ class _Worker(threading.Thread):
                 candidate = backend.solve(problem, Budget(time_limit_seconds=time_limit_seconds))
             except BaseException as raised:
                 error = raised
-            self.answers.put(_Answer(candidate, error, time.perf_counter() - started))
+            compile_seconds = 0.0 if candidate is None else candidate.stats.compile_seconds
+            self.answers.put(_Answer(candidate, error, time.perf_counter() - started - compile_seconds))
 
 
 _workers: list[_Worker] = []  # the one that is free, if there is one

@@ -58,6 +58,7 @@ from rposst_opt.errors import ProblemError, Unsupported
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solution import rank_tests
 from rposst_opt.solvers.canonical import Weigher
+from rposst_opt.solvers.kernels.compiling import compile_from_now_on
 from rposst_opt.solvers.kernels.response import least_loss, scaled_problem_arrays
 from rposst_opt.solvers.kernels.search_state import Plan
 from rposst_opt.solvers.running import available_cores, check_counts, running
@@ -74,6 +75,7 @@ MOST_TESTS = 20_000  # that may be tied for the best before we refuse to list th
 
 # Work, in nanoseconds by a rough count:
 ALONE = 2e7  # one searcher begins: most problems are done before others could help
+MOST_INTERPRETED = 5e4  # a question to the antagonist that is dearer takes too long when it is interpreted
 SHORTEST_TURN, LONGEST_TURN = 1e6, 2e7
 FIRST_ROUND = 1e8  # then a lower bound is climbed for, with half of the work so far
 TELL_SECONDS = 0.1
@@ -128,7 +130,7 @@ class Exact:
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Search until all tuples are ruled out or reported, or the budget is spent."""
         with running(budget) as run:
-            with run.compiling("exact"):
+            with run.getting_ready():
                 proof = _Proof(problem, self, budget)
                 proof.settle_first_tuple()
             limit = proof.run()
@@ -171,6 +173,8 @@ class _Proof:
             call_cost=300.0 + n_policies * (0.3 * problem.n_chosen + 3.0) + 20.0 * arrays.most_chosen,
             step_cost=60.0,
         )
+        if self.plan.call_cost > MOST_INTERPRETED:
+            compile_from_now_on()
         capacity = min(method.top or OWN_CUTS, OWN_CUTS) if self.wants_ranking else 1
         self.searchers = Searchers(arrays, self.plan, capacity=capacity, record=method.certificate)
         self.floor = least_loss(problem)

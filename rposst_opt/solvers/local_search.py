@@ -89,7 +89,7 @@ class LocalSearch:
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Bound, construct, climb and kick, as far as the budget allows."""
         with running(budget) as run:
-            with run.compiling("local-search"):
+            with run.getting_ready():
                 search = _Search(problem, self, budget)
                 search.settle_first_tuple()
             limit = search.run()

@@ -80,7 +80,7 @@ class RegretMatching:
         """Play the game on every tuple, as far as the budget allows."""
         with running(budget) as run:
             search = _Search(problem, self, budget.gap)
-            with run.compiling("regret-matching"):
+            with run.getting_ready():
                 search.warm_up()
             limit = search.run(budget)
             lower_bound = search.proved_bound()

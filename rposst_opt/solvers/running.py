@@ -1,24 +1,19 @@
 """What every solver needs to run: checked options, the cores there are, and a frame for the run itself.
 
-Within the frame a first Ctrl-C is a limit like that of time, compiling is announced when it takes long and counts
-against no limit, and the time is kept.
+Within the frame a first Ctrl-C is a limit like that of time, the time is kept, and compiling counts neither as a
+solver's time nor against its limit.
 """
 
-import logging
 import os
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rposst_opt.contract import Budget, Stats
 from rposst_opt.errors import ProblemError
-from rposst_opt.solvers.kernels.compiling import replacing_outdated
-
-logger = logging.getLogger("rposst_opt")
+from rposst_opt.solvers.kernels.compiling import telling_compile_seconds
 
 MOST = 10**9  # of rounds, threads or samples: beyond it somebody has mistyped
-ANNOUNCE_AFTER_SECONDS = 1.0  # loading compiled code takes less, compiling it more
 
 
 def available_cores() -> int:
@@ -26,53 +21,45 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-_compiled: set[str] = set()
-
-
-@contextmanager
-def announced_compilation(kernels: str) -> Iterator[None]:
-    """Say that these kernels are being compiled, if it takes long enough for someone to wonder."""
-    if kernels in _compiled:
-        yield
-        return
-    notice = threading.Timer(
-        ANNOUNCE_AFTER_SECONDS, logger.warning, ["compiling the kernels: once per installation, 10 to 30 seconds..."]
-    )
-    notice.daemon = True
-    notice.start()
-    try:
-        with replacing_outdated():
-            yield
-        _compiled.add(kernels)
-    finally:
-        notice.cancel()
-
-
 class Run:
-    """One run of a solver: when it began, and when it was ready to search."""
+    """One run of a solver: how long it took to get ready, to search, and to compile what it needs."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
-        self._began = self._ready = time.perf_counter()
+        self._began = time.perf_counter()
+        self._build_seconds = self._compile_seconds = 0.0
 
     @contextmanager
-    def compiling(self, kernels: str) -> Iterator[None]:
-        """Within this the solver gets ready, with these kernels; only then does the time limit begin to run."""
-        with announced_compilation(kernels):
-            yield
+    def getting_ready(self) -> Iterator[None]:
+        """Within this the solver gets ready; only then does the time limit begin to run."""
+        yield
         self._budget.restart_clock()
-        self._ready = time.perf_counter()
+        self._build_seconds = self._own_seconds
+
+    def leave_out(self, seconds: float) -> None:
+        """So long something was compiled, which counts neither as the solver's time nor against its limit."""
+        self._budget.leave_out(seconds)
+        self._compile_seconds += seconds
 
     def stats(self, **counts: int) -> Stats:
         """The seconds that it took to get ready, and those since; with whatever the solver has counted."""
-        return Stats(build_seconds=self._ready - self._began, solve_seconds=time.perf_counter() - self._ready, **counts)
+        return Stats(
+            build_seconds=self._build_seconds,
+            solve_seconds=self._own_seconds - self._build_seconds,
+            compile_seconds=self._compile_seconds,
+            **counts,
+        )
+
+    @property
+    def _own_seconds(self) -> float:
+        return time.perf_counter() - self._began - self._compile_seconds
 
 
 @contextmanager
 def running(budget: Budget) -> Iterator[Run]:
     """Run a solver within this: a first Ctrl-C is then a limit that the budget tells of."""
     run = Run(budget)
-    with budget.listening_for_interrupts():
+    with budget.listening_for_interrupts(), telling_compile_seconds(run.leave_out):
         yield run
 
 

@@ -139,7 +139,7 @@ class SampledRegretMatching:
             )
         with running(budget) as run:
             game = _SampledGame(problem, self)
-            with run.compiling("sampled"):
+            with run.getting_ready():
                 game.warm_up()
             limit = game.play(self.threads or available_cores(), budget)
             chosen = game.choose(self.samples_per_tuple) if limit is None else game.choose_in_haste()

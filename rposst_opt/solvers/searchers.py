@@ -115,7 +115,7 @@ class Searchers:
         self.work, self.leaves, self.nodes, self.learned = 0.0, 0, 0, 0
         first = self._member(0)
         if not record:  # as long as it is alone, it may have the places of all
-            first.counts["own_start"], first.counts["own_end"] = 0, self.kept_places
+            first.counts.own_start, first.counts.own_end = 0, self.kept_places
 
     @property
     def calls(self) -> int:
@@ -132,18 +132,18 @@ class Searchers:
         """What all searchers look below from now on; nothing is unresolved there yet."""
         for member in self.members:
             look_below(threshold, self.plan.slack, member.levels)
-            member.levels["unresolved"] = math.inf
+            member.levels.unresolved = math.inf
 
     def explore_alone(self, nodes: Nodes, work: float) -> Nodes:
         """Have the first searcher search below these nodes, each find being its new threshold; what is left to do."""
         first = self.members[0]
-        first.levels["unresolved"] = math.inf
+        first.levels.unresolved = math.inf
         order = self._sorted_cuts()
         begun = explore(nodes, order, work, True, self.plan, self.arrays, first)
         self._count(first)
-        if first.counts["adopted"]:
+        if first.counts.adopted:
             self._take(first, 0)
-        if first.counts["learned"] + 1 >= first.counts["own_end"] - first.counts["own_start"]:
+        if first.counts.learned + 1 >= first.counts.own_end - first.counts.own_start:
             self.keep_cuts()
             self._give_places(0)
         return together([_left_by(first), some_of(nodes, slice(begun, None))])
@@ -151,7 +151,7 @@ class Searchers:
     def advance_alone(self, front: Front, work: float) -> None:
         """Have the first searcher search the tree for so much work."""
         front.gather([self.explore_alone(front.nodes, work)])
-        front.unresolved = min(front.unresolved, float(self.members[0].levels["unresolved"]))
+        front.unresolved = min(front.unresolved, float(self.members[0].levels.unresolved))
 
     def collect(
         self, nodes: Nodes, threshold: float, most: int, work: float, reached: Callable[[], Limit | None]
@@ -173,7 +173,7 @@ class Searchers:
             order = self._sorted_cuts()
             begun = explore(nodes, order, COLLECTING_TURN, False, self.plan, self.arrays, collector)
             self._count(collector)
-            for at in range(int(collector.counts["found"])):
+            for at in range(int(collector.counts.found)):
                 self._take(collector, at)
             nodes = together([_left_by(collector), some_of(nodes, slice(begun, None))])
         return nodes
@@ -240,9 +240,9 @@ class Searchers:
         parts = []
         for member, hand, future in zip(self.members, hands, futures, strict=True):
             parts += [_left_by(member), some_of(hand, slice(future.result(), None))]
-            front.unresolved = min(front.unresolved, float(member.levels["unresolved"]))
+            front.unresolved = min(front.unresolved, float(member.levels.unresolved))
             self._count(member)
-            for at in range(int(member.counts["found"])):
+            for at in range(int(member.counts.found)):
                 self._take(member, at)
         front.gather(parts)
         self.keep_cuts()
@@ -268,7 +268,7 @@ class Searchers:
         """Give the i-th searcher an empty stretch of its own for what it learns and finds."""
         start = self.kept_places + i * self.own_places
         counts = self.members[i].counts
-        counts["own_start"], counts["own_end"], counts["learned"], counts["found"] = (
+        counts.own_start, counts.own_end, counts.learned, counts.found = (
             start,
             start + self.own_places,
             0,
@@ -282,8 +282,8 @@ class Searchers:
         self.found.append(FoundTest(float(weights_and_value[-1]), tuple(cases[order].tolist()), weights))
 
     def _count(self, member: Search) -> None:
-        self.leaves += int(member.counts["leaves"])
-        self.nodes += int(member.counts["nodes"])
+        self.leaves += int(member.counts.leaves)
+        self.nodes += int(member.counts.nodes)
         self.work += spent(self.plan.call_cost, self.plan.step_cost, member.counts, member.workspace.state)
 
     # Cuts
@@ -293,10 +293,10 @@ class Searchers:
         self.kept_uses //= 2
         for member in self.members:
             self.kept_uses[: self.kept] += member.uses[: self.kept]
-            learned, first = int(member.counts["learned"]), int(member.counts["own_start"])
+            learned, first = int(member.counts.learned), int(member.counts.own_start)
             own_uses = member.uses[first : first + learned].copy()
             member.uses[:] = 0
-            member.counts["learned"] = 0
+            member.counts.learned = 0
             if self.kept + learned > self.kept_places:
                 self._forget()
             places = slice(self.kept, self.kept + learned)
@@ -319,7 +319,7 @@ class Searchers:
         """The cuts that are kept, those that fewest cases hit first, with their hits brought up to the limit."""
         if not self.kept:
             return np.empty(0, dtype=np.int64)
-        limit = float(self.members[0].levels["limit"])
+        limit = float(self.members[0].levels.limit)
         if limit != self.limit_of_hits:
             write_hits(0, self.kept, limit, self.cuts)
             self.limit_of_hits = limit
@@ -345,4 +345,4 @@ def together(parts: list[Nodes]) -> Nodes:
 
 def _left_by(member: Search) -> Nodes:
     """What a searcher has left to do."""
-    return some_of(member.left, slice(int(member.counts["left"])))
+    return some_of(member.left, slice(int(member.counts.left)))

@@ -111,7 +111,7 @@ class Simultaneous:
             raise Unsupported(f"CFR+ keeps the weights of all tuples, and {problem.n_tuples:,} are too many.")
         with running(budget) as run:
             game = _SimultaneousGame(problem, self)
-            with run.compiling("simultaneous"):
+            with run.getting_ready():
                 game.play_round()
             limit = game.play_on(budget)
         return game, limit, run

@@ -1,25 +1,48 @@
-"""How kernels are compiled, and where the outcome is kept.
+"""How kernels are compiled, when, and where the outcome is kept.
 
-numba keeps compiled functions on disk and compiles again when the *file* of a function has changed. It does not notice
-a change in another file whose functions are part of the compiled one: after an update, a search could run with the
-arithmetic of the version before. So every state of these sources has a folder of its own. What earlier states left is
-removed when something new is kept, and never by a mere import.
+**When.** Compiling a solver's kernels takes half a minute, and most problems that anybody tries first are small. So a
+kernel that is `compiled_when_it_pays` is interpreted until all interpreting together has taken `PATIENCE_SECONDS`;
+only then is it compiled. It is the same code and the same arithmetic, and so the same answer. What was compiled before
+is kept on disk, and loaded at the first call.
+
+**Where.** numba compiles again when the *file* of a function has changed. It does not notice a change in another file
+whose functions are part of the compiled one: after an update, a search could run with the arithmetic of the version
+before. So every state of these sources has a folder of its own. What earlier states left is removed when something new
+is kept, and never by a mere import, nor while it may still be in use.
+
+With ``NUMBA_DISABLE_JIT=1`` everything is interpreted. ``NUMBA_CACHE_DIR`` names another place for what is compiled.
 """
 
+import functools
 import hashlib
+import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from numba import config, njit
+import llvmlite.binding
+import numba
+import numpy as np
+from numba.core import event
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 SOURCES = Path(__file__).parent
 PREFIX = "rposst-kernels-"
+PATIENCE_SECONDS = 8.0  # of interpreting in one process, before a kernel is compiled: some share of what that takes
+OUTDATED_AFTER_SECONDS = 3600.0  # since something was last kept in a folder: nobody compiles for so long
+
+logger = logging.getLogger("rposst_opt")
+
+
+# Where
 
 
 def digest_of(sources: Path) -> str:
@@ -30,72 +53,216 @@ def digest_of(sources: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def cache_folder(sources: Path) -> Path:
-    """The folder for what is compiled from these sources."""
-    if config.CACHE_DIR:
-        base = Path(config.CACHE_DIR)
-    elif os.access(sources, os.W_OK):
-        base = sources / "__pycache__"
-    else:
-        base = Path.home() / ".cache" / "rposst-opt"
-    return base / (PREFIX + digest_of(sources))
+def cache_folder(sources: Path) -> Path | None:
+    """The folder for what is compiled from these sources: beside them, or in the user's cache; None if none will do."""
+    user = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    named = numba.config.CACHE_DIR
+    places = [Path(named)] if named else [sources / "__pycache__", Path(user) / "rposst-opt"]
+    name = PREFIX + digest_of(sources)
+    return next((place / name for place in places if _can_write(place / name)), None)
+
+
+def _can_write(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 FOLDER = cache_folder(SOURCES)
 
 
 def remove_outdated(folder: Path) -> None:
-    """Remove the folders of other states of the sources that stand beside this one."""
+    """Remove what other states of the sources have left beside this folder, if nothing was kept there lately."""
     for other in folder.parent.glob(PREFIX + "*"):
-        if other != folder:
+        try:
+            is_outdated = time.time() - other.stat().st_mtime > OUTDATED_AFTER_SECONDS
+        except FileNotFoundError:  # another process was quicker
+            continue
+        if other != folder and is_outdated:
             shutil.rmtree(other, ignore_errors=True)
 
 
 @contextmanager
-def replacing_outdated() -> Iterator[None]:
-    """If anything is compiled and kept within this, remove what earlier sources left."""
-    before = _count_kept()
-    yield
-    if _count_kept() > before:
-        remove_outdated(FOLDER)
-
-
-def _count_kept() -> int:
-    return sum(1 for _ in FOLDER.rglob("*.nbc"))
-
-
-@contextmanager
 def _kept_in_our_folder() -> Iterator[None]:
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(FOLDER)
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(FOLDER)
     try:
         yield
     finally:
-        config.CACHE_DIR = before
+        numba.config.CACHE_DIR = before
 
 
-def _compile(function: Function, **options: object) -> Function:
-    with _kept_in_our_folder():
-        compiler = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)
-        return cast(Function, compiler(function))
+# What is being compiled
+
+
+class CompilationWatch(event.Listener):  # type: ignore[misc] # numba has no types
+    """Hears of every kernel that numba compiles; tells people once, and whoever asked how long it took."""
+
+    def __init__(self) -> None:
+        self.tell_seconds: list[Callable[[float], None]] = []
+        self._has_told = False
+        self._thread = threading.local()
+
+    def on_start(self, event: Any) -> None:
+        """Tell that something is being compiled."""
+        self._started.append(time.perf_counter())
+        if _is_a_kernel(event) and not self._has_told:
+            self._has_told = True
+            kept = "once per installation" if FOLDER else "in every process, for no folder to keep them is writable"
+            logger.warning(f"compiling the kernels, {kept}; this takes up to half a minute...")
+
+    def on_end(self, event: Any) -> None:
+        """Tell how long it took, and mark what was kept; whatever a kernel calls is compiled on the way."""
+        seconds = time.perf_counter() - self._started.pop()
+        if not _is_a_kernel(event):
+            return
+        dispatcher = event.data["dispatcher"]
+        if FOLDER is not None and "no_cpython_wrapper" not in dispatcher.targetoptions:
+            mark(FOLDER, dispatcher.py_func, event.data["args"]).touch()
+        if not self._started:
+            for tell in list(self.tell_seconds):
+                tell(seconds)
+            if FOLDER is not None:
+                remove_outdated(FOLDER)
+
+    @property
+    def _started(self) -> list[float]:
+        """When this thread began to compile something, and what that needs, and so on."""
+        started: list[float] = self._thread.__dict__.setdefault("started", [])
+        return started
+
+
+def _is_a_kernel(event: Any) -> bool:
+    return event.data["dispatcher"] in _dispatchers
+
+
+def mark(folder: Path, function: Callable[..., Any], types: Iterable[object]) -> Path:
+    """A file that is there if this function was compiled for such arguments, on such a processor, and kept."""
+    made_for = [
+        numba.__version__,
+        numba.config.CPU_NAME or llvmlite.binding.get_host_cpu_name(),
+        numba.config.CPU_FEATURES or llvmlite.binding.get_host_cpu_features().flatten(),
+        *map(str, types),
+    ]
+    digest = hashlib.sha256("\n".join(made_for).encode()).hexdigest()[:16]
+    return folder / f"{function.__name__}-{digest}.compiled"
+
+
+@contextmanager
+def telling_compile_seconds(tell: Callable[[float], None]) -> Iterator[None]:
+    """Within this, `tell` is called with the seconds of everything that is compiled."""
+    watch.tell_seconds.append(tell)
+    try:
+        yield
+    finally:
+        watch.tell_seconds.remove(tell)
+
+
+_dispatchers: set[object] = set()  # of all kernels: numba also tells of functions that are not ours
+watch = CompilationWatch()
+event.register("numba:compile", watch)
+
+
+# When
+
+
+class FromPython(Enum):
+    """How a kernel runs when Python calls it; compiled code always calls it compiled."""
+
+    COMPILED = "at once"
+    COMPILED_LATER = "when interpreting has taken too long"
+    INTERPRETED = "never"
+
+
+class _Here(threading.local):
+    """Whether this thread is interpreting a kernel."""
+
+    interpreting = False
+
+
+_here = _Here()
+
+
+class Kernel:
+    """A function that compiled code and Python both call, and that Python may run without compiling it."""
+
+    interpreted_seconds = 0.0  # of all kernels
+
+    def __init__(self, function: Callable[..., Any], from_python: FromPython, **options: object) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self.from_python = from_python
+        self.is_loaded = False
+        self.is_kept: bool | None = None  # on disk, as far as is known
+        if numba.config.DISABLE_JIT:
+            self.from_python = FromPython.INTERPRETED
+            return
+        with _kept_in_our_folder():
+            self.dispatcher = numba.njit(
+                cache=FOLDER is not None, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options
+            )(function)
+        _dispatchers.add(self.dispatcher)
+        # By these two numba takes a global name in compiled code for the function behind it.
+        self._numba_type_ = self.dispatcher._numba_type_
+        self.targetoptions = self.dispatcher.targetoptions
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run it: compiled if it is loaded or must be, interpreted otherwise."""
+        if self.is_loaded:
+            return self.dispatcher(*arguments)
+        if _here.interpreting:
+            return self.py_func(*arguments)
+        if self._is_to_be_interpreted(arguments):
+            return self._interpret(arguments)
+        outcome = self.dispatcher(*arguments)  # compiles it, or loads what is kept
+        self.is_loaded = True
+        return outcome
+
+    def _is_to_be_interpreted(self, arguments: tuple[Any, ...]) -> bool:
+        if self.from_python is not FromPython.COMPILED_LATER:
+            return self.from_python is FromPython.INTERPRETED
+        if self.is_kept is None:
+            types = (numba.typeof(argument) for argument in arguments)
+            self.is_kept = FOLDER is not None and mark(FOLDER, self.py_func, types).exists()
+        return not self.is_kept and Kernel.interpreted_seconds < PATIENCE_SECONDS
+
+    def _interpret(self, arguments: tuple[Any, ...]) -> Any:
+        _here.interpreting, started = True, time.perf_counter()
+        try:
+            with np.errstate(all="ignore"):  # as compiled code does; sets of bits overflow on purpose
+                return self.py_func(*arguments)
+        finally:
+            _here.interpreting = False
+            Kernel.interpreted_seconds += time.perf_counter() - started
+
+
+def compile_from_now_on() -> None:
+    """Interpret nothing more in this process that can be compiled."""
+    Kernel.interpreted_seconds = float("inf")
 
 
 def compiled(function: Function) -> Function:
     """Compile on the first call, keep the outcome on disk, and run without the interpreter's lock."""
-    return _compile(function)
+    return cast(Function, Kernel(function, FromPython.COMPILED))
+
+
+def compiled_when_it_pays(function: Function) -> Function:
+    """Interpret the first calls; compile when that has taken long. No single call may take long interpreted."""
+    return cast(Function, Kernel(function, FromPython.COMPILED_LATER))
 
 
 def internal(function: Function) -> Function:
-    """Compile what only compiled code calls: a way in from Python takes longest to compile, for large tuples.
-
-    Python must not call it, and crashes if it does.
-    """
-    return _compile(function, no_cpython_wrapper=True)
+    """Compile what only compiled code calls: a way in from Python takes longest to compile, for large tuples."""
+    return cast(Function, Kernel(function, FromPython.INTERPRETED, no_cpython_wrapper=True))
 
 
 def inlined(function: Function) -> Function:
     """Make this a part of whatever compiled function calls it, as if it were written there.
 
-    For the parts of a loop so hot that passing a dozen arrays to a function would take longer than its arithmetic.
+    For the parts of a loop so hot that passing a dozen arrays to a function would take longer than its arithmetic, and
+    for what is called in one place: every function on its own takes a third of a second to compile.
     """
-    return _compile(function, no_cpython_wrapper=True, inline="always")
+    return cast(Function, Kernel(function, FromPython.INTERPRETED, no_cpython_wrapper=True, inline="always"))

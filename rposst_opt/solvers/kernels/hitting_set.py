@@ -16,7 +16,7 @@ from rposst_opt.solvers.kernels.case_sets import (
     remove,
     write_complement,
 )
-from rposst_opt.solvers.kernels.compiling import compiled, inlined, internal
+from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays, inlined, internal
 from rposst_opt.solvers.kernels.learning import settle_and_learn, write_hits
 from rposst_opt.solvers.kernels.response import ProblemArrays
 from rposst_opt.solvers.kernels.search_state import Counts, Nodes, Plan, Search, Stack, look_below, spent
@@ -344,7 +344,7 @@ def search_below(
     return not stopped
 
 
-@compiled
+@compiled_when_it_pays
 def explore(
     nodes: Nodes, order: IntArray, budget: float, alone: bool, plan: Plan, arrays: ProblemArrays, search: Search
 ) -> int:

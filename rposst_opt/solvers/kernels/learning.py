@@ -4,7 +4,7 @@ import numpy as np
 
 from rposst_opt.arrays import FloatArray
 from rposst_opt.solvers.kernels.case_sets import ONE, WordArray, lowest_bit
-from rposst_opt.solvers.kernels.compiling import compiled, internal
+from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays, internal
 from rposst_opt.solvers.kernels.cut_mixture import CutMixture, keep_mixture, mixture_at, record_mixture
 from rposst_opt.solvers.kernels.response import ProblemArrays
 from rposst_opt.solvers.kernels.search_state import Cuts, Plan, Search
@@ -13,7 +13,7 @@ from rposst_opt.solvers.kernels.tuple_game import KEPT, NEXT, place_row, settle
 MOST_EXTENSIONS_SKIPPED = 15  # cuts that are learned without trying to extend them, after extensions that failed
 
 
-@compiled
+@compiled_when_it_pays
 def write_hits(first: int, end: int, limit: float, cuts: Cuts) -> None:
     """For each of these cuts, the set of cases where it is below the limit."""
     values, hit = cuts.values, cuts.hit

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.solvers.kernels.compiling import compiled, inlined
+from rposst_opt.solvers.kernels.compiling import compiled, inlined, internal
 from rposst_opt.solvers.kernels.response import (
     BY_SELECTION,
     ProblemArrays,
@@ -36,7 +36,7 @@ class TupleRun(NamedTuple):
     scratch: FloatArray
 
 
-@compiled
+@internal
 def make_tuple_run(n_chosen: int, n_policies: int) -> TupleRun:
     """A workspace for tuples of this many cases."""
     return TupleRun(

@@ -7,7 +7,7 @@ import numpy as np
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.measures import Mean, equally_likely, tabulate, tabulate_mixture
 from rposst_opt.problem import Problem
-from rposst_opt.solvers.kernels.compiling import compiled, inlined, internal
+from rposst_opt.solvers.kernels.compiling import inlined, internal
 
 # How the antagonist finds the scenarios that count.
 BY_SELECTION, BY_SORTING, BY_PROBABILITY = 0, 1, 2
@@ -110,7 +110,7 @@ class Response(NamedTuple):
     weights: FloatArray
 
 
-@compiled
+@internal
 def make_response(most_chosen: int) -> Response:
     """A workspace for a response of so many scenarios, with none in it yet."""
     return Response(

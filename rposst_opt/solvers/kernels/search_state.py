@@ -1,12 +1,12 @@
 """What a search for tuples works with: its plan, its cuts, its place in the tree, and what it counts."""
 
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.solvers.kernels.case_sets import WordArray
-from rposst_opt.solvers.kernels.compiling import compiled
+from rposst_opt.solvers.kernels.compiling import internal
 from rposst_opt.solvers.kernels.cut_mixture import CutMixture, make_cut_mixture
 from rposst_opt.solvers.kernels.response import ProblemArrays
 from rposst_opt.solvers.kernels.tuple_game import CALLS, STEPS, TupleGame, make_tuple_game
@@ -14,15 +14,7 @@ from rposst_opt.solvers.kernels.tuple_game import CALLS, STEPS, TupleGame, make_
 LEAF_COST, NODE_COST, SCAN_COST = 500.0, 300.0, 4.0  # nanoseconds, roughly: budgets are in these, so that runs repeat
 
 
-class Record(Protocol):
-    """Numbers with names that compiled code and Python both change: ``record.name`` there, ``record["name"]`` here."""
-
-    def __getitem__(self, name: str) -> Any: ...
-
-    def __setitem__(self, name: str, value: float) -> None: ...
-
-
-class Levels(Record):
+class Levels(Protocol):
     """What a searcher looks below."""
 
     threshold: float  # a tuple of at least this is ruled out
@@ -30,7 +22,7 @@ class Levels(Record):
     unresolved: float  # the least bound among tuples that rounding kept from being settled
 
 
-class Counts(Record):
+class Counts(Protocol):
     """What a searcher has learned, found, left and done."""
 
     own_start: int  # the own cuts have the places from here
@@ -48,8 +40,9 @@ class Counts(Record):
     skipped_after_failure: int  # and so many were, after the last extension that failed
 
 
-LEVELS = np.dtype([(name, np.float64) for name in Levels.__annotations__])
-COUNTS = np.dtype([(name, np.int64) for name in Counts.__annotations__])
+# Records, whose numbers Python also finds by their names, since it may run the kernels without compiling them.
+LEVELS = np.dtype((np.record, [(name, np.float64) for name in Levels.__annotations__]))
+COUNTS = np.dtype((np.record, [(name, np.int64) for name in Counts.__annotations__]))
 
 
 class Plan(NamedTuple):
@@ -150,14 +143,14 @@ def make_search(
     )
 
 
-@compiled
+@internal
 def look_below(threshold: float, slack: float, levels: Levels) -> None:
     """Search for tuples below this threshold from now on: nowhere else are the threshold and its limit set."""
     levels.threshold = threshold
     levels.limit = threshold - slack
 
 
-@compiled
+@internal
 def spent(call_cost: float, step_cost: float, counts: Counts, state: IntArray) -> float:
     """How much work the counts stand for, in nanoseconds, roughly."""
     return (

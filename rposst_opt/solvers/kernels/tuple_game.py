@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.solvers.kernels.compiling import compiled, inlined
+from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays, inlined
 from rposst_opt.solvers.kernels.response import (
     BY_SELECTION,
     ProblemArrays,
@@ -96,7 +96,7 @@ def make_tuple_game(arrays: ProblemArrays, most_rows: int) -> TupleGame:
     )
 
 
-@compiled
+@compiled_when_it_pays
 def place_row(at: int, case: int, results: FloatArray, workspace: TupleGame) -> None:
     """Make this case a row, and work out every kept cut there."""
     constants, lengths, policies = workspace.constants, workspace.lengths, workspace.policies
@@ -156,7 +156,7 @@ def work_out_cut(
         values[slot, i] = value
 
 
-@compiled
+@compiled_when_it_pays
 def settle(
     n_rows: int, threshold: float, good_enough: float, tolerance: float, arrays: ProblemArrays, workspace: TupleGame
 ) -> tuple[float, float]:
