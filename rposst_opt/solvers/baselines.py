@@ -90,14 +90,11 @@ class UniformSelection:
 def _least_average_for_the_worst_target(problem: Problem, budget: Budget) -> Candidate:
     """Minimise, over tuples, the largest average loss over policies that a target can cause."""
     scores_of_targets = problem.targets @ problem.results  # (n_targets, n_policies)
-    required = np.array(problem.required_cases, dtype=np.int64)
-    best, chosen, done, limit = math.inf, problem.selectable_cases[: problem.size], 0, None
-    tuples = itertools.combinations(problem.selectable_cases, problem.size)
+    best, chosen, done, limit = math.inf, next(problem.tuples()), 0, None
+    tuples = problem.tuples()
     with budget.listening_for_interrupts():
         while chunk := list(itertools.islice(tuples, CHUNK)):
-            rows = np.array(chunk, dtype=np.int64)
-            total = problem.results[required].sum(axis=0) + problem.results[rows].sum(axis=1)
-            scores = total / problem.n_chosen
+            scores = problem.results[np.array(chunk, dtype=np.int64)].mean(axis=1)
             worst = np.full(len(chunk), -math.inf)
             for target in scores_of_targets:
                 worst = np.maximum(worst, problem.loss.value(scores, target).mean(axis=1))
@@ -109,7 +106,7 @@ def _least_average_for_the_worst_target(problem: Problem, budget: Budget) -> Can
             limit = budget.reached() if done < problem.n_tuples else None
             if limit is not None:
                 break
-    test = _uniform_test(problem, [*chosen, *problem.required_cases])
+    test = _uniform_test(problem, chosen)
     return Candidate(test=test, lower_bound=-math.inf, limit=limit, stats=Stats(tuples=done))
 
 

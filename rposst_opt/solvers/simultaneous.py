@@ -106,18 +106,18 @@ class Simultaneous:
         """Play all rounds."""
         return self._play(problem, Budget())[0].mixture()
 
-    def _play(self, problem: Problem, budget: Budget) -> "tuple[_MixedGame, Limit | None, Run]":
+    def _play(self, problem: Problem, budget: Budget) -> "tuple[_SimultaneousGame, Limit | None, Run]":
         if problem.n_tuples > MOST_TUPLES:
             raise Unsupported(f"CFR+ keeps the weights of all tuples, and {problem.n_tuples:,} are too many.")
         with running(budget) as run:
-            game = _MixedGame(problem, self)
+            game = _SimultaneousGame(problem, self)
             with run.getting_ready():
                 game.play_round()
             limit = game.play_on(budget)
         return game, limit, run
 
 
-class _MixedGame:
+class _SimultaneousGame:
     """The state of CFR+: pseudoregrets and averages of the tuple's decision and of every tuple's weights."""
 
     def __init__(self, problem: Problem, method: Simultaneous) -> None:
