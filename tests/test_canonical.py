@@ -9,10 +9,11 @@ from scipy.optimize import linprog
 
 import rposst_opt as ro
 from rposst_opt import analysis
-from rposst_opt.arrays import FloatArray
+from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.results import first_alike
 from rposst_opt.solvers import exact, ties
-from rposst_opt.solvers.canonical import Weigher, least_squares_weights
+from rposst_opt.solvers.canonical import Weighed, Weigher, least_squares_weights
+from rposst_opt.solvers.kernels.response import scaled_problem_arrays, with_measure
 from rposst_opt.solvers.searchers import FoundTest
 
 PROBLEMS = 240
@@ -73,13 +74,16 @@ def test_without_the_choice_among_ties_they_would(monkeypatch: pytest.MonkeyPatc
     def any_one(searchers: object, best: FoundTest, *others: object) -> tuple[list[FoundTest], bool]:
         return [best], False
 
+    def any_weights(weigher: Weigher, rows: IntArray, weights: FloatArray) -> Weighed:
+        return Weighed(rows, weights, 0.0, 0.0, is_unique=True)
+
     monkeypatch.setattr(exact, "tied_tests", any_one)
     assert any(
         not is_the_same(ro.solve(problem, "exact").test, ro.solve(problem, "exact", top=1).test)
         for problem, _ in full_of_ties(60, seed=1)
     )
     monkeypatch.undo()
-    monkeypatch.setattr(Weigher, "weigh", lambda weigher, test: test)
+    monkeypatch.setattr(Weigher, "by_mean", any_weights)
     assert moved_by_rounding(60, seed=1) > 0
 
 
@@ -228,7 +232,9 @@ def test_two_cases_that_do_equally_well_share_the_weight() -> None:
     problem = ro.Problem(results=[[0.5], [0.5], [0.0], [1.0]], size=2, required_cases=[], forbidden_cases=[2, 3])
     test = ro.solve(problem, "exact").test
     assert test is not None and test.weights.tolist() == pytest.approx([0.5, 0.5])
-    assert least_squares_weights(problem, (0, 1), np.array([1.0, 0.0])) == pytest.approx([0.5, 0.5])
+    arrays = scaled_problem_arrays(problem, np.arange(4))
+    weights = least_squares_weights(arrays, with_measure(arrays, ro.Mean()), np.array([0, 1]), np.array([1.0, 0.0]))
+    assert weights == pytest.approx([0.5, 0.5])
 
 
 # Cases with the same results

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.measures import Mean, equally_likely, tabulate, tabulate_mixture
+from rposst_opt.measures import Mean, Measure, equally_likely, tabulate, tabulate_mixture
 from rposst_opt.problem import Problem
 from rposst_opt.solvers.kernels.compiling import compiled, inlined, internal
 
@@ -36,28 +36,13 @@ class ProblemArrays(NamedTuple):
 
 def problem_arrays(problem: Problem) -> ProblemArrays:
     """Lay a problem out for the kernels."""
-    scenarios, pieces = problem.scenarios, problem.loss.pieces
-    d = len(scenarios.full_scores)
-    if equally_likely(scenarios.probabilities):
-        rank_weights = problem.measure.rank_weights(d)
-        most_chosen = int(np.flatnonzero(rank_weights)[-1]) + 1
-        edges, coefficients = np.empty(0), np.empty((0, 0))
-    else:
-        rank_weights = np.empty(0)
-        mixture = problem.measure.cvar_mixture(scenarios.probabilities)
-        edges, coefficients = tabulate(problem.measure.tail_weight) if mixture is None else tabulate_mixture(mixture)
-        least_likely_first = np.cumsum(np.sort(scenarios.probabilities))
-        most_chosen = min(d, 1 + int(np.searchsorted(least_likely_first, problem.measure.reach())))
-    if isinstance(problem.measure, Mean):
-        response = BY_PROBABILITY
-    else:
-        response = BY_SELECTION if most_chosen <= SELECTION_LIMIT else BY_SORTING
+    scenarios, pieces = problem.scenarios, problem.pieces
     occupied = np.diff(scenarios.offsets) > 0
     starts = scenarios.offsets[:-1][occupied]
     low, high = np.zeros(problem.n_policies), np.zeros(problem.n_policies)
     low[occupied] = np.minimum.reduceat(scenarios.full_scores, starts)
     high[occupied] = np.maximum.reduceat(scenarios.full_scores, starts)
-    return ProblemArrays(
+    arrays = ProblemArrays(
         results=np.ascontiguousarray(problem.results),
         offsets=scenarios.offsets,
         scenario_policies=scenarios.policies,
@@ -67,6 +52,32 @@ def problem_arrays(problem: Problem) -> ProblemArrays:
         probabilities=scenarios.probabilities,
         knots=pieces.knots,
         coefficients=pieces.coefficients,
+        rank_weights=np.empty(0),
+        tail_edges=np.empty(0),
+        tail_coefficients=np.empty((0, 0)),
+        response=BY_PROBABILITY,
+        most_chosen=len(scenarios.full_scores),
+    )
+    return with_measure(arrays, problem.measure)
+
+
+def with_measure(arrays: ProblemArrays, measure: Measure) -> ProblemArrays:
+    """The same arrays, but for the measure."""
+    d, probabilities = len(arrays.full_scores), arrays.probabilities
+    rank_weights, edges, coefficients = np.empty(0), np.empty(0), np.empty((0, 0))
+    if equally_likely(probabilities):
+        rank_weights = measure.rank_weights(d)
+        most_chosen = int(np.flatnonzero(rank_weights)[-1]) + 1
+    else:
+        mixture = measure.cvar_mixture(probabilities)
+        edges, coefficients = tabulate(measure.tail_weight) if mixture is None else tabulate_mixture(mixture)
+        least_likely_first = np.cumsum(np.sort(probabilities))
+        most_chosen = min(d, 1 + int(np.searchsorted(least_likely_first, measure.reach())))
+    if isinstance(measure, Mean):
+        response = BY_PROBABILITY
+    else:
+        response = BY_SELECTION if most_chosen <= SELECTION_LIMIT else BY_SORTING
+    return arrays._replace(
         rank_weights=rank_weights,
         tail_edges=edges,
         tail_coefficients=coefficients,
@@ -84,7 +95,7 @@ def scaled_problem_arrays(problem: Problem, cases: IntArray) -> ProblemArrays:
     arrays = problem_arrays(problem)
     spread = float(np.ptp(problem.results)) or 1.0
     middle = problem.results.min(axis=0) / 2 + problem.results.max(axis=0) / 2
-    pieces = problem.loss.pieces.rescaled(error_unit=spread, value_unit=problem.unit)
+    pieces = problem.pieces.rescaled(error_unit=spread, value_unit=problem.unit)
     return arrays._replace(
         results=np.ascontiguousarray((problem.results[cases] - middle) / spread),
         full_scores=(arrays.full_scores - middle[arrays.scenario_policies]) / spread,
@@ -97,7 +108,7 @@ def scaled_problem_arrays(problem: Problem, cases: IntArray) -> ProblemArrays:
 
 def least_loss(problem: Problem) -> float:
     """No loss is below this, in units of the largest there can be; a loss that falls for ever is least at an end."""
-    least = float(problem.loss.pieces.minimum() / problem.unit)
+    least = float(problem.pieces.minimum() / problem.unit)
     return least if np.isfinite(least) else -1.0
 
 
