@@ -13,7 +13,7 @@ from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.results import first_alike
 from rposst_opt.solvers import exact, ties
 from rposst_opt.solvers.canonical import Weighed, Weigher, least_squares_weights
-from rposst_opt.solvers.kernels.response import scaled_problem_arrays, with_measure
+from rposst_opt.solvers.kernels.response import scaled_problem_arrays, with_mean_alone
 from rposst_opt.solvers.searchers import FoundTest
 
 PROBLEMS = 240
@@ -233,7 +233,7 @@ def test_two_cases_that_do_equally_well_share_the_weight() -> None:
     test = ro.solve(problem, "exact").test
     assert test is not None and test.weights.tolist() == pytest.approx([0.5, 0.5])
     arrays = scaled_problem_arrays(problem, np.arange(4))
-    weights = least_squares_weights(arrays, with_measure(arrays, ro.Mean()), np.array([0, 1]), np.array([1.0, 0.0]))
+    weights = least_squares_weights(arrays, with_mean_alone(arrays), np.array([0, 1]), np.array([1.0, 0.0]))
     assert weights == pytest.approx([0.5, 0.5])
 
 

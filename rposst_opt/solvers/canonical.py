@@ -25,21 +25,20 @@ import numpy as np
 from scipy.optimize import nnls
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.measures import Mean, Measure, Mixture
-from rposst_opt.solvers.kernels.response import ProblemArrays, with_measure
+from rposst_opt.solvers.kernels.response import ProblemArrays, with_mean_alone, with_share_of_mean
 from rposst_opt.solvers.kernels.tuple_game import TupleGame, make_tuple_game
 from rposst_opt.solvers.kernels.weighing import settle_set, tangent
 
 # In units of the largest loss there can be:
 OBJECTIVE_SLACK = 2e-11
 MEAN_SLACK = 2e-10  # the least mean loss is known less exactly
-ROUNDING = 1e-14
+ROUNDING = 1e-12  # of the least-distance problem, whose cuts are nearly parallel: the slack is a multiple of it
 
 TOLERANCE = 1e-12  # to which the weights of one set are settled
 ALLOWED = 2.5e-11  # by how much an objective may suffer for the sake of the mean
 
 MEAN_SHARES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)  # of the mean, added to a measure to choose among its optimal weights
-SHARP = 1e-4  # where every cut of the mixture that proves an optimum has a share above this, its weights are unique
+SHARP = 1e-3  # by how much the objective grows with the distance from weights that count as unique
 MOST_CUTS = 400
 NO_DISTANCE = 1e-13  # a residual of the dual problem that is rounding: no weights are allowed
 
@@ -61,12 +60,10 @@ class Weigher:
     ----------
     arrays : ProblemArrays
         Scaled; their rows are the cases that may be weighed.
-    measure : Measure
-        The problem's.
     """
 
-    def __init__(self, arrays: ProblemArrays, measure: Measure) -> None:
-        self.arrays, self.measure = arrays, measure
+    def __init__(self, arrays: ProblemArrays) -> None:
+        self.arrays = arrays
         self._games: dict[tuple[float, int], tuple[ProblemArrays, TupleGame]] = {}
 
     def weigh(self, rows: IntArray, weights: FloatArray) -> FloatArray:
@@ -80,35 +77,41 @@ class Weigher:
         return least_squares_weights(self.arrays, self._mean, weighed.rows, weighed.weights)
 
     def by_mean(self, rows: IntArray, weights: FloatArray) -> Weighed:
-        """Weights with the least mean loss among the optimal ones; those given must be optimal.
+        """Weights with the least mean loss among the optimal ones; those given are taken if none are found.
 
         Where the optimal weights are not unique, a little of the mean is added to the measure. Where that is too much,
         so that the objective suffers, it is a tenth of it, and in the end none.
         """
-        allowed = self._value(rows, weights, self.arrays) + ALLOWED
+        best = self._weighed(rows, weights, is_unique=False)
         for share in (0.0, *MEAN_SHARES):
             arrays, game = self._game(share, len(rows))
-            _, _, least = settle_set(rows, np.inf, TOLERANCE, arrays, game)
-            is_unique = least > SHARP
-            if share or is_unique:
-                settled = _on_simplex(game.vectors[1, : len(rows)])
-                objective = self._value(rows, settled, self.arrays)
-                if objective <= allowed:
-                    return Weighed(rows, settled, objective, self._value(rows, settled, self._mean), is_unique)
-        return Weighed(rows, weights, allowed - ALLOWED, self._value(rows, weights, self._mean), False)
+            _, _, sharpness = settle_set(rows, np.inf, TOLERANCE, arrays, game)
+            is_unique = sharpness > SHARP and not self._is_curved
+            settled = self._weighed(rows, _on_simplex(game.vectors[1, : len(rows)]), is_unique=is_unique)
+            if settled.objective <= best.objective + ALLOWED and (share or is_unique):
+                return settled
+            if settled.objective < best.objective:
+                best = settled
+        return best
 
-    def _value(self, rows: IntArray, weights: FloatArray, arrays: ProblemArrays) -> float:
-        return tangent(rows, weights, arrays, np.empty(len(rows)))
+    def _weighed(self, rows: IntArray, weights: FloatArray, *, is_unique: bool) -> Weighed:
+        ignored = np.empty(len(rows))
+        objective, mean_loss = (tangent(rows, weights, arrays, ignored) for arrays in (self.arrays, self._mean))
+        return Weighed(rows, weights, objective, mean_loss, is_unique)
+
+    @cached_property
+    def _is_curved(self) -> bool:
+        """Whether the loss has curvature: then optima are flat, and cuts do not tell whether they are unique."""
+        return bool(self.arrays.coefficients[:, 2].any())
 
     @cached_property
     def _mean(self) -> ProblemArrays:
-        return with_measure(self.arrays, Mean())
+        return with_mean_alone(self.arrays)
 
     def _game(self, share: float, width: int) -> tuple[ProblemArrays, TupleGame]:
         """The arrays with a share of the mean in the measure, and a workspace that keeps its cuts from set to set."""
         if (share, width) not in self._games:
-            mixed = Mixture([(1 - share, self.measure), (share, Mean())]) if share else None
-            arrays = self.arrays if mixed is None else with_measure(self.arrays, mixed)
+            arrays = with_share_of_mean(self.arrays, share) if share else self.arrays
             self._games[share, width] = arrays, make_tuple_game(arrays, width)
         return self._games[share, width]
 
@@ -118,7 +121,7 @@ def least_squares_weights(
 ) -> FloatArray:
     """The weights with the least sum of squares that have the objective and the mean loss of these, up to the slack.
 
-    Where curved losses need more cuts than there may be, the best of the weights known is returned: these.
+    Where more cuts are needed than there may be, the last weights are returned that come near; or else these.
 
     Parameters
     ----------
@@ -136,17 +139,22 @@ def least_squares_weights(
     ]
     bounds, least = [*np.eye(width), np.ones(width), -np.ones(width)], [0.0] * width + [1.0, -1.0]
     shortest: FloatArray | None = np.full(width, 1 / width)
+    near = weights
     while len(bounds) < MOST_CUTS and shortest is not None:
         on_simplex = _on_simplex(shortest)
-        cuts = []
+        cuts, excess = [], 0.0
         for side, limit in limits:
-            if tangent(rows, on_simplex, side, cut) > limit + ROUNDING:
+            above = tangent(rows, on_simplex, side, cut) - limit
+            if above > ROUNDING:
                 cuts.append(limit - cut)  # Σ w_x c_x ≤ limit, and weights sum to one
+                excess = max(excess, above)
+        if excess < OBJECTIVE_SLACK:
+            near = on_simplex
         if not cuts:
-            return on_simplex
+            break
         bounds, least = bounds + cuts, least + [0.0] * len(cuts)
         shortest = _shortest(np.array(bounds), np.array(least))
-    return weights
+    return near
 
 
 def _on_simplex(weights: FloatArray) -> FloatArray:

@@ -318,7 +318,7 @@ class _Proof:
             found, one_of_many = tied_tests(self.searchers, self.best, 2 * MARGIN, self.budget.reached)
         else:
             found, one_of_many = [self.best], True
-        weigher = Weigher(self.searchers.arrays, self.problem.measure)
+        weigher = Weigher(self.searchers.arrays)
         weighed = [weigher.by_mean(self._rows(test), test.weights / test.weights.sum()) for test in found]
         order = self._order(weighed)[: self._wanted()] if len(weighed) > 1 else [0]
         return tuple(self._make_test(weighed[i].rows, weigher.finish(weighed[i])) for i in order), one_of_many

@@ -1,5 +1,6 @@
 """The antagonist's best response: which scenarios count at given weights, and by how much."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.measures import Mean, Measure, equally_likely, tabulate, tabulate_mixture
 from rposst_opt.problem import Problem
+from rposst_opt.results import ALIKE_STEPS
 from rposst_opt.solvers.kernels.compiling import compiled, inlined, internal
 
 # How the antagonist finds the scenarios that count.
@@ -58,10 +60,10 @@ def problem_arrays(problem: Problem) -> ProblemArrays:
         response=BY_PROBABILITY,
         most_chosen=len(scenarios.full_scores),
     )
-    return with_measure(arrays, problem.measure)
+    return _with_measure(arrays, problem.measure)
 
 
-def with_measure(arrays: ProblemArrays, measure: Measure) -> ProblemArrays:
+def _with_measure(arrays: ProblemArrays, measure: Measure) -> ProblemArrays:
     """The same arrays, but for the measure."""
     d, probabilities = len(arrays.full_scores), arrays.probabilities
     rank_weights, edges, coefficients = np.empty(0), np.empty(0), np.empty((0, 0))
@@ -86,6 +88,34 @@ def with_measure(arrays: ProblemArrays, measure: Measure) -> ProblemArrays:
     )
 
 
+def with_mean_alone(arrays: ProblemArrays) -> ProblemArrays:
+    """The same arrays with the mean as the measure."""
+    return arrays._replace(
+        rank_weights=np.empty(0),
+        tail_edges=np.empty(0),
+        tail_coefficients=np.empty((0, 0)),
+        response=BY_PROBABILITY,
+        most_chosen=len(arrays.full_scores),
+    )
+
+
+def with_share_of_mean(arrays: ProblemArrays, share: float) -> ProblemArrays:
+    """The same arrays with a share of the mean in their measure: the tail weight g(u) is (1 - share) g(u) + share u."""
+    d = len(arrays.full_scores)
+    if arrays.response == BY_PROBABILITY:
+        return arrays
+    coefficients = (1 - share) * arrays.tail_coefficients
+    if len(coefficients):
+        coefficients[:, 0] += share * arrays.tail_edges[:-1]
+        coefficients[:, 1] += share * np.diff(arrays.tail_edges)
+    return arrays._replace(
+        rank_weights=(1 - share) * arrays.rank_weights + share / d,
+        tail_coefficients=coefficients,
+        response=BY_SELECTION if d <= SELECTION_LIMIT else BY_SORTING,
+        most_chosen=d,
+    )
+
+
 def scaled_problem_arrays(problem: Problem, cases: IntArray) -> ProblemArrays:
     """The arrays over these cases, with errors in units of the spread of results and losses in units of the largest.
 
@@ -94,13 +124,15 @@ def scaled_problem_arrays(problem: Problem, cases: IntArray) -> ProblemArrays:
     """
     arrays = problem_arrays(problem)
     spread = float(np.ptp(problem.results)) or 1.0
+    rounding = ALIKE_STEPS * np.finfo(np.float64).eps * float(np.abs(problem.results).max())
+    divisor = spread if spread > rounding else math.inf  # where only rounding tells results apart, they are all alike
     middle = problem.results.min(axis=0) / 2 + problem.results.max(axis=0) / 2
     pieces = problem.pieces.rescaled(error_unit=spread, value_unit=problem.unit)
     return arrays._replace(
-        results=np.ascontiguousarray((problem.results[cases] - middle) / spread),
-        full_scores=(arrays.full_scores - middle[arrays.scenario_policies]) / spread,
-        least_full_scores=(arrays.least_full_scores - middle) / spread,
-        greatest_full_scores=(arrays.greatest_full_scores - middle) / spread,
+        results=np.ascontiguousarray((problem.results[cases] - middle) / divisor),
+        full_scores=(arrays.full_scores - middle[arrays.scenario_policies]) / divisor,
+        least_full_scores=(arrays.least_full_scores - middle) / divisor,
+        greatest_full_scores=(arrays.greatest_full_scores - middle) / divisor,
         knots=pieces.knots,
         coefficients=pieces.coefficients,
     )

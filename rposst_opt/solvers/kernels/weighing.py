@@ -23,10 +23,11 @@ from rposst_opt.solvers.kernels.tuple_game import KEPT, NEXT, TupleGame, place_r
 def settle_set(
     rows: IntArray, threshold: float, tolerance: float, arrays: ProblemArrays, workspace: TupleGame
 ) -> tuple[float, float, float]:
-    """Settle these rows: a proved bound, the objective of the best weights, and the least basic variable.
+    """Settle these rows: a proved bound, the objective of the best weights, and how sharp the optimum is.
 
     The weights are the multipliers of the program that mixes cuts. If none of its basic variables is zero, no other
-    multipliers are optimal, whatever cuts are added.
+    multipliers are optimal, whatever cuts are added: at any other weights one of the basic cuts is higher, by the
+    distance times the least basic variable over the largest entry of the inverse, up to the number of rows.
     """
     n_rows = rows.shape[0]
     for i in range(n_rows):
@@ -36,10 +37,12 @@ def settle_set(
         # Cuts of other sets that are nearly alike have spoiled the basis. Begin without them.
         workspace.state[KEPT], workspace.state[NEXT] = 0, 0
         lower, upper = settle(n_rows, threshold, -np.inf, tolerance, arrays, workspace)
-    least = np.inf
+    least, largest = np.inf, 1.0
     for i in range(n_rows):
         least = min(least, workspace.inverse[i, n_rows])
-    return lower, upper, least
+        for j in range(n_rows):
+            largest = max(largest, abs(workspace.inverse[i, j]))
+    return lower, upper, least / largest
 
 
 @compiled
