@@ -40,6 +40,8 @@ ALLOWED = 2.5e-11  # by how much an objective may suffer for the sake of the mea
 MEAN_SHARES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)  # of the mean, added to a measure to choose among its optimal weights
 SHARP = 1e-3  # by how much the objective grows with the distance from weights that count as unique
 MOST_CUTS = 400
+NEAR = 1e-10  # by how much weights may miss a limit where cuts that are nearly parallel keep them from meeting it
+NO_MOVE = 1e-11  # of weights: more cuts do not help
 NO_DISTANCE = 1e-13  # a residual of the dual problem that is rounding: no weights are allowed
 
 
@@ -77,27 +79,37 @@ class Weigher:
         return least_squares_weights(self.arrays, self._mean, weighed.rows, weighed.weights)
 
     def by_mean(self, rows: IntArray, weights: FloatArray) -> Weighed:
-        """Weights with the least mean loss among the optimal ones; those given are taken if none are found.
+        """Weights with the least mean loss among the optimal ones; those given are taken if rounding spoils the search.
 
         Where the optimal weights are not unique, a little of the mean is added to the measure. Where that is too much,
         so that the objective suffers, it is a tenth of it, and in the end none.
         """
-        best = self._weighed(rows, weights, is_unique=False)
-        for share in (0.0, *MEAN_SHARES):
-            arrays, game = self._game(share, len(rows))
-            _, _, sharpness = settle_set(rows, np.inf, TOLERANCE, arrays, game)
-            is_unique = sharpness > SHARP and not self._is_curved
-            settled = self._weighed(rows, _on_simplex(game.vectors[1, : len(rows)]), is_unique=is_unique)
-            if settled.objective <= best.objective + ALLOWED and (share or is_unique):
-                return settled
-            if settled.objective < best.objective:
-                best = settled
-        return best
+        best, objective, is_unique = self._settled(rows, 0.0)
+        if is_unique:
+            return self._weighed(rows, best, objective, is_unique=True)
+        given = self._value(rows, weights, self.arrays)
+        if given < objective:
+            best, objective = weights, given
+        for share in MEAN_SHARES:
+            settled, _, is_unique = self._settled(rows, share)
+            its_objective = self._value(rows, settled, self.arrays)
+            if its_objective <= objective + ALLOWED:
+                return self._weighed(rows, settled, its_objective, is_unique=is_unique)
+        return self._weighed(rows, best, objective, is_unique=False)
 
-    def _weighed(self, rows: IntArray, weights: FloatArray, *, is_unique: bool) -> Weighed:
-        ignored = np.empty(len(rows))
-        objective, mean_loss = (tangent(rows, weights, arrays, ignored) for arrays in (self.arrays, self._mean))
-        return Weighed(rows, weights, objective, mean_loss, is_unique)
+    def _settled(self, rows: IntArray, share: float) -> tuple[FloatArray, float, bool]:
+        """The best weights with a share of the mean in the measure, what they are worth, and whether they are unique."""
+        arrays, game = self._game(share, len(rows))
+        lower, upper, sharpness = settle_set(rows, np.inf, TOLERANCE, arrays, game)
+        is_settled = upper - lower <= 2 * TOLERANCE
+        is_unique = is_settled and sharpness > SHARP and not self._is_curved
+        return _on_simplex(game.vectors[1, : len(rows)]), upper, is_unique
+
+    def _weighed(self, rows: IntArray, weights: FloatArray, objective: float, *, is_unique: bool) -> Weighed:
+        return Weighed(rows, weights, objective, self._value(rows, weights, self._mean), is_unique)
+
+    def _value(self, rows: IntArray, weights: FloatArray, arrays: ProblemArrays) -> float:
+        return tangent(rows, weights, arrays, np.empty(len(rows)))
 
     @cached_property
     def _is_curved(self) -> bool:
@@ -148,9 +160,10 @@ def least_squares_weights(
             if above > ROUNDING:
                 cuts.append(limit - cut)  # Σ w_x c_x ≤ limit, and weights sum to one
                 excess = max(excess, above)
-        if excess < OBJECTIVE_SLACK:
+        stands_still = np.abs(on_simplex - near).max() < NO_MOVE
+        if excess < NEAR:
             near = on_simplex
-        if not cuts:
+        if not cuts or stands_still:
             break
         bounds, least = bounds + cuts, least + [0.0] * len(cuts)
         shortest = _shortest(np.array(bounds), np.array(least))
