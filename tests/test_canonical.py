@@ -11,7 +11,7 @@ import rposst_opt as ro
 from rposst_opt import analysis
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.results import first_alike
-from rposst_opt.solvers import exact, ties
+from rposst_opt.solvers import exact, local_search, ties
 from rposst_opt.solvers.canonical import Weighed, Weigher, least_squares_weights
 from rposst_opt.solvers.kernels.response import scaled_problem_arrays, with_mean_alone
 from rposst_opt.solvers.searchers import FoundTest
@@ -55,11 +55,11 @@ def is_the_same(one: ro.EfficientTest | None, other: ro.EfficientTest | None) ->
     return one.cases == other.cases and bool(np.abs(one.weights - other.weights).max() <= WEIGHTS_ALIKE)
 
 
-def moved_by_rounding(count: int, seed: int) -> int:
+def moved_by_rounding(count: int, seed: int, backend: str = "exact", **options: int) -> int:
     """How many answers are others when the problem is nudged."""
     moved = 0
     for problem, rng in full_of_ties(count, seed):
-        answer, again = ro.solve(problem, "exact"), ro.solve(nudged(problem, rng), "exact")
+        answer, again = (ro.solve(each, backend, **options) for each in (problem, nudged(problem, rng)))
         assert abs(answer.objective - again.objective) <= 1e-9 * problem.unit
         moved += not is_the_same(answer.test, again.test)
     return moved
@@ -85,6 +85,15 @@ def test_without_the_choice_among_ties_they_would(monkeypatch: pytest.MonkeyPatc
     monkeypatch.undo()
     monkeypatch.setattr(Weigher, "by_mean", any_weights)
     assert moved_by_rounding(60, seed=1) > 0
+
+
+@pytest.mark.slow
+def test_they_do_not_choose_the_answer_of_local_search_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert moved_by_rounding(PROBLEMS, seed=9, backend="local-search", kicks=1, threads=1) == 0
+    monkeypatch.setattr(local_search, "rounded_arrays", lambda arrays: arrays)
+    monkeypatch.setattr(local_search, "DIGITS", 17)
+    monkeypatch.setattr(local_search, "IMPROVEMENT", 0.0)
+    assert moved_by_rounding(PROBLEMS, seed=9, backend="local-search", kicks=1, threads=1) > 0
 
 
 @pytest.mark.slow

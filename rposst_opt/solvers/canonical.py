@@ -98,7 +98,7 @@ class Weigher:
         return self._weighed(rows, best, objective, is_unique=False)
 
     def _settled(self, rows: IntArray, share: float) -> tuple[FloatArray, float, bool]:
-        """The best weights with a share of the mean in the measure, what they are worth, and whether they are unique."""
+        """The best weights with a share of the mean in the measure, their value, and whether no others have it."""
         arrays, game = self._game(share, len(rows))
         lower, upper, sharpness = settle_set(rows, np.inf, TOLERANCE, arrays, game)
         is_settled = upper - lower <= 2 * TOLERANCE

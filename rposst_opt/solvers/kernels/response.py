@@ -14,6 +14,7 @@ from rposst_opt.solvers.kernels.compiling import compiled, inlined, internal
 # How the antagonist finds the scenarios that count.
 BY_SELECTION, BY_SORTING, BY_PROBABILITY = 0, 1, 2
 SORTED_RUN = 16  # scenarios that are sorted by insertion before runs are merged
+GRID = 2.0**-30  # of scaled numbers, for searches that only look for good tests
 SELECTION_LIMIT = 48  # keeping a sorted list of the worst is faster than sorting everything up to about this length
 
 
@@ -136,6 +137,25 @@ def scaled_problem_arrays(problem: Problem, cases: IntArray) -> ProblemArrays:
         knots=pieces.knots,
         coefficients=pieces.coefficients,
     )
+
+
+def rounded_arrays(arrays: ProblemArrays) -> ProblemArrays:
+    """The same arrays with all numbers on a grid, so that their last bits do not choose the path of a search.
+
+    Numbers that make ties are fractions with small denominators, and these do not lie halfway between two points of a
+    grid whose width is a power of two.
+    """
+    return arrays._replace(**{name: _on_grid(value) for name, value in arrays._asdict().items() if _is_float(value)})
+
+
+def _is_float(value: object) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == np.float64
+
+
+def _on_grid(values: FloatArray) -> FloatArray:
+    rounded: FloatArray = np.round(values / GRID) * GRID
+    rounded.setflags(write=values.flags.writeable)  # for arrays that are locked, kernels are compiled once more
+    return rounded
 
 
 def least_loss(problem: Problem) -> float:
