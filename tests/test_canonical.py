@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,9 @@ from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.results import first_alike
 from rposst_opt.solvers import exact, local_search, ties
 from rposst_opt.solvers.canonical import Weighed, Weigher, least_squares_weights
+from rposst_opt.solvers.exact import Exact
 from rposst_opt.solvers.kernels.response import scaled_problem_arrays, with_mean_alone
+from rposst_opt.solvers.local_search import LocalSearch
 from rposst_opt.solvers.searchers import FoundTest
 
 PROBLEMS = 240
@@ -61,7 +64,7 @@ def is_the_same(one: ro.EfficientTest | None, other: ro.EfficientTest | None) ->
     return one.cases == other.cases and bool(np.abs(one.weights - other.weights).max() <= WEIGHTS_ALIKE)
 
 
-def moved_by_rounding(count: int, seed: int, backend: str = "exact", **options: int) -> int:
+def moved_by_rounding(count: int, seed: int, backend: str = "exact", **options: Any) -> int:
     """How many answers are others when the problem is nudged."""
     moved = 0
     for problem, rng in full_of_ties(count, seed):
@@ -134,7 +137,7 @@ def test_another_order_of_cases_changes_no_more_than_the_choice_by_position() ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", [{"top": 4}, {"all_optimal": True}])
-def test_rankings_stay_too(asked: dict[str, int]) -> None:
+def test_rankings_stay_too(asked: dict[str, Any]) -> None:
     for problem, rng in full_of_ties(40, seed=4):
         best, again = (ro.solve(each, "exact", **asked).ranking for each in (problem, nudged(problem, rng)))
         assert len(best) == len(again)
@@ -168,8 +171,8 @@ def some_answers(threads: int) -> list[tuple[list[int], list[float]]]:
     """Cases and weights of a handful of problems full of ties, by both methods that give canonical ones."""
     found = []
     for problem, _ in full_of_ties(24, seed=11):
-        for backend, options in (("exact", {}), ("local-search", {"kicks": 1})):
-            test = ro.solve(problem, backend, threads=threads, **options).test
+        for method in (Exact(threads=threads), LocalSearch(threads=threads, kicks=1)):
+            test = ro.solve(problem, method).test
             assert test is not None
             found.append((list(test.cases), test.weights.tolist()))
     return found

@@ -145,11 +145,17 @@ def rounded_arrays(arrays: ProblemArrays) -> ProblemArrays:
     Numbers that make ties are fractions with small denominators, and these do not lie halfway between two points of a
     grid whose width is a power of two.
     """
-    return arrays._replace(**{name: _on_grid(value) for name, value in arrays._asdict().items() if _is_float(value)})
-
-
-def _is_float(value: object) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype == np.float64
+    return arrays._replace(
+        results=_on_grid(arrays.results),
+        full_scores=_on_grid(arrays.full_scores),
+        least_full_scores=_on_grid(arrays.least_full_scores),
+        greatest_full_scores=_on_grid(arrays.greatest_full_scores),
+        probabilities=_on_grid(arrays.probabilities),
+        knots=_on_grid(arrays.knots),
+        coefficients=_on_grid(arrays.coefficients),
+        rank_weights=_on_grid(arrays.rank_weights),
+        tail_coefficients=_on_grid(arrays.tail_coefficients),
+    )
 
 
 def _on_grid(values: FloatArray) -> FloatArray:
