@@ -318,7 +318,7 @@ class ConvexEnumeration:
                     break
         return Candidate(
             test=best,
-            lower_bound=max(lower_bound, problem.loss.pieces.minimum()),
+            lower_bound=max(lower_bound, problem.pieces.minimum()),
             claimed_objective=None if claims is None else claims.claimed_objective,
             claimed_losses=None if claims is None else claims.claimed_losses,
             limit=limit,
@@ -398,7 +398,7 @@ class ConvexSelection:
                 dict(zip(problem.selectable_cases, chosen.value, strict=True)),
                 dict(zip(cases, program.weights.value, strict=True)),
             ),
-            lower_bound=max(claimed - slack if proved else -np.inf, problem.loss.pieces.minimum()),
+            lower_bound=max(claimed - slack if proved else -np.inf, problem.pieces.minimum()),
             claimed_objective=claimed,
             claimed_losses=program.losses.value * epigraph.unit,
             limit=limit,

@@ -188,7 +188,7 @@ class KMeansAnchors:
         from sklearn.cluster import KMeans
         from threadpoolctl import threadpool_limits
 
-        distinct = len(np.unique(problem.results, axis=0))
+        distinct = len(np.unique(problem.first_alike))
         with threadpool_limits(1):  # tables are small, and threads that wait for each other take most of the time
             clusters = KMeans(min(problem.n_chosen, distinct), n_init=10, random_state=self.seed).fit(problem.results)
         distances = clusters.transform(problem.results)  # (n_cases, n_clusters)

@@ -142,7 +142,7 @@ class _SimultaneousGame:
 
     def play_round(self) -> None:
         """One round: the expected losses, the antagonist's answer, and both updates."""
-        problem, pieces = self.problem, self.problem.loss.pieces
+        problem, pieces = self.problem, self.problem.pieces
         alpha, policies, full_scores, value = self._answer()
         if value < self.least:
             self.least, self.best = value, (self.probabilities.copy(), self.weights.copy())
@@ -183,7 +183,7 @@ class _SimultaneousGame:
         return np.full(k, 1 / k), policies[worst], full_scores[worst], float(expected[worst].mean())
 
     def _expected(self, policies: IntArray, full_scores: FloatArray) -> FloatArray:
-        pieces, expected = self.problem.loss.pieces, np.empty(len(full_scores))
+        pieces, expected = self.problem.pieces, np.empty(len(full_scores))
         expect_losses(
             self.tuples,
             self.weights,
