@@ -19,7 +19,7 @@ from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.losses import AbsoluteError, Loss, PiecewiseQuadratic
 from rposst_opt.measures import CVaR, Measure
-from rposst_opt.results import check_finite, first_alike, is_frame, numeric_table
+from rposst_opt.results import check_finite, first_alike, full_scores, is_frame, numeric_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -276,7 +276,7 @@ class Problem:
     def scenarios(self) -> Scenarios:
         """The scenarios, in the order of their policies."""
         policies, targets = np.nonzero(self.probabilities)
-        scores = (self.targets @ self.results).T
+        scores = full_scores(self.targets, self.results).T
         return Scenarios(
             policies=read_only(policies.astype(np.int64)),
             target_rows=read_only(targets.astype(np.int64)),

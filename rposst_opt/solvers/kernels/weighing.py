@@ -3,7 +3,7 @@
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.solvers.kernels.compiling import compiled
+from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays
 from rposst_opt.solvers.kernels.response import (
     BY_SELECTION,
     ProblemArrays,
@@ -19,7 +19,7 @@ from rposst_opt.solvers.kernels.response import (
 from rposst_opt.solvers.kernels.tuple_game import KEPT, NEXT, TupleGame, place_row, settle
 
 
-@compiled
+@compiled_when_it_pays
 def settle_set(
     rows: IntArray, threshold: float, tolerance: float, arrays: ProblemArrays, workspace: TupleGame
 ) -> tuple[float, float, float]:
@@ -45,7 +45,7 @@ def settle_set(
     return lower, upper, least / largest
 
 
-@compiled
+@compiled_when_it_pays
 def tangent(rows: IntArray, weights: FloatArray, arrays: ProblemArrays, cut: FloatArray) -> float:
     """The objective at these weights of the rows; its cut there, at each row, is written to `cut`."""
     n_policies = arrays.results.shape[1]
