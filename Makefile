@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RELEASE := $(CURDIR)/.venv-release
 
-.PHONY: demo test test-quick lint typecheck pytest test-lowest release-check pictures bench bench-quick bench-methods bench-kernels bench-many bench-exact clean help
+.PHONY: demo test test-quick lint typecheck pytest test-lowest release-check pictures bench bench-quick bench-methods bench-kernels bench-first bench-many bench-exact clean help
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -45,6 +45,9 @@ bench-methods: $(VENV)/installed  ## time the reference method and the convex pr
 bench-kernels: $(VENV)/installed  ## time the hot kernels, and compare with the last time
 	$(BIN)/pytest benchmarks/test_kernels.py --benchmark-enable --benchmark-only --benchmark-autosave \
 		$(if $(wildcard .benchmarks/*/*.json),--benchmark-compare --benchmark-compare-fail=median:100%)
+
+bench-first: $(VENV)/installed  ## time a stranger's first run: `make bench-first REVISIONS="v1.0 HEAD"` compares
+	$(BIN)/python -m benchmarks.first_run $(REVISIONS)
 
 bench-many: $(VENV)/installed  ## thirty of two thousand cases: local search against a MILP solver
 	$(BIN)/python -m benchmarks.many_cases

@@ -9,10 +9,19 @@ def main() -> None:
         from rposst_opt.cli import run
 
         code = run()
-    except KeyboardInterrupt:
+    except BaseException as error:
+        if not stems_from_interrupt(error):
+            raise
         sys.stderr.write("rposst: interrupted.\n")
         code = 130
     sys.exit(code)
+
+
+def stems_from_interrupt(error: BaseException | None) -> bool:
+    """Whether this is an interrupt, or came of one: it may strike in the middle of a lock, which then complains."""
+    while error is not None and not isinstance(error, KeyboardInterrupt | SystemExit):
+        error = error.__cause__ or error.__context__
+    return isinstance(error, KeyboardInterrupt)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,13 @@ settings.register_profile("rposst", deadline=None, suppress_health_check=[Health
 settings.load_profile("rposst")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a browser, so that it can be left out."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
+
+
 @pytest.fixture(autouse=True)
 def same_backends_for_every_test() -> Iterator[None]:
     """Taking a backend out of the table and putting it back changes the table's order, and order decides `auto`."""

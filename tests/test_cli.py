@@ -18,6 +18,7 @@ from sample_files import files_in, write_random_table, write_table
 
 import rposst_opt as ro
 from rposst_opt import backends
+from rposst_opt.__main__ import stems_from_interrupt
 
 pytestmark = pytest.mark.usefixtures("compiled_kernels")
 
@@ -451,6 +452,20 @@ class TestRunsThatEndEarly:
         assert not has_traceback(outcome.err)
         assert seconds < 10
         assert strict_json((big / "test.json").read_text()) == record
+
+    def test_an_error_that_an_interrupt_has_caused_is_taken_for_one(self) -> None:
+        def broken_lock() -> None:
+            try:
+                raise KeyboardInterrupt
+            finally:
+                raise RuntimeError("release unlocked lock")
+
+        with pytest.raises(RuntimeError) as raised:
+            broken_lock()
+        assert stems_from_interrupt(raised.value)
+        assert stems_from_interrupt(KeyboardInterrupt())
+        assert not stems_from_interrupt(RuntimeError("a bug"))
+        assert not stems_from_interrupt(SystemExit(2))
 
     def test_a_second_interrupt_ends_it_at_once(self, big: Path) -> None:
         outcome, seconds = interrupt_a_long_run(big, times=2)
