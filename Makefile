@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RELEASE := $(CURDIR)/.venv-release
 
-.PHONY: demo test lint typecheck pytest test-lowest release-check pictures bench bench-quick bench-methods bench-kernels bench-many bench-exact clean help
+.PHONY: demo test test-quick lint typecheck pytest test-lowest release-check pictures bench bench-quick bench-methods bench-kernels bench-many bench-exact clean help
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -21,8 +21,13 @@ lint: $(VENV)/installed  ## check style
 typecheck: $(VENV)/installed  ## check types
 	$(BIN)/mypy
 
-pytest: $(VENV)/installed  ## run the tests
-	$(BIN)/pytest
+pytest: $(VENV)/installed  ## run the tests, on all cores
+	$(BIN)/python tests/compile_kernels.py
+	$(BIN)/pytest -n auto --dist worksteal
+
+test-quick: $(VENV)/installed  ## run the tests that take no time, for the edit loop
+	$(BIN)/python tests/compile_kernels.py
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not browser" -q
 
 bench: $(VENV)/installed  ## run every backend over a grid, refit auto's table, and write benchmarks/README.md
 	$(BIN)/python -m benchmarks.grid
@@ -51,8 +56,9 @@ test-lowest:  ## run the tests with the lowest versions of all dependencies
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip uv
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[all]'
-	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis pytest pytest-benchmark pyyaml selenium
-	.venv-lowest/bin/pytest
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis pytest pytest-benchmark pytest-xdist pyyaml selenium
+	.venv-lowest/bin/python tests/compile_kernels.py
+	.venv-lowest/bin/pytest -n auto --dist worksteal
 
 pictures: $(VENV)/installed  ## draw the tutorial's pictures anew, and the README's picture of a report
 	$(BIN)/python docs/make_pictures.py

@@ -10,5 +10,6 @@ file              program                                                       
 `simultaneous`    a distribution over tuples, as a linear program                        RPOSST_sim
 ================  =====================================================================  ==========================
 
-To add a solver to a modelling language, add a row to that module's ``SOLVERS`` and a name in `rposst_opt.backends`.
+To add a solver to a modelling language, add a row to that module's ``SOLVERS`` and a name in
+`rposst_opt.backends.table`.
 """

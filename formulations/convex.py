@@ -35,7 +35,7 @@ from formulations.epigraph import Epigraph, make_epigraph, selected_test
 from rposst_opt.arrays import FloatArray
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress, Stats
 from rposst_opt.efficient_test import EfficientTest
-from rposst_opt.errors import BackendFailure
+from rposst_opt.errors import BackendFailure, ProblemError
 from rposst_opt.problem import Need, Problem
 
 
@@ -50,6 +50,8 @@ class ConvexSolver:
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     made_options: Callable[[], Mapping[str, Any]] | None = None  # options that are made when it is first used
     crashes_after: str | None = None  # a package that must not be imported before it
+    # From a time limit in seconds, options for programs with integers; None where it takes none, or not with curvature.
+    with_integers: Callable[[float | None], dict[str, Any]] | None = None
 
 
 @functools.cache
@@ -58,6 +60,20 @@ def _silent_gurobi() -> Mapping[str, Any]:
     import gurobipy
 
     return {"env": gurobipy.Env(params={"OutputFlag": 0})}
+
+
+def _scip_with_integers(seconds: float | None) -> dict[str, Any]:
+    limit = {} if seconds is None else {"limits/time": seconds}
+    return {"scip_params": {"limits/gap": 0.0, "misc/catchctrlc": False, **limit}}
+
+
+def _gurobi_with_integers(seconds: float | None) -> dict[str, Any]:
+    return {"MIPGap": 0.0, **({} if seconds is None else {"TimeLimit": seconds})}
+
+
+def _mosek_with_integers(seconds: float | None) -> dict[str, Any]:
+    limit = {} if seconds is None else {"MSK_DPAR_MIO_MAX_TIME": seconds}
+    return {"mosek_params": {"MSK_DPAR_MIO_TOL_REL_GAP": 0.0, **limit}}
 
 
 SOLVERS: dict[str, ConvexSolver] = {
@@ -98,29 +114,19 @@ SOLVERS: dict[str, ConvexSolver] = {
         1e-5,
         extra="solvers",
         options={"scip_params": {"presolving/maxrounds": 0, "propagating/maxroundsroot": 0, "misc/catchctrlc": False}},
+        with_integers=_scip_with_integers,
     ),
-    "GUROBI": ConvexSolver("gurobipy", 1e-6, conic=True, extra="gurobi", made_options=_silent_gurobi),
-    "MOSEK": ConvexSolver("mosek", 1e-6, conic=True, extra="mosek"),
+    "GUROBI": ConvexSolver(
+        "gurobipy",
+        1e-6,
+        conic=True,
+        extra="gurobi",
+        made_options=_silent_gurobi,
+        with_integers=_gurobi_with_integers,
+    ),
+    "MOSEK": ConvexSolver("mosek", 1e-6, conic=True, extra="mosek", with_integers=_mosek_with_integers),
 }
-
-
 MIXED_INTEGER_TOLERANCE = 1e-4  # what mixed-integer answers are good for where the constraints are curved
-MIXED_INTEGER_OPTIONS: dict[str, Callable[[float | None], dict[str, Any]]] = {
-    "SCIP": lambda seconds: {
-        "scip_params": {
-            "limits/gap": 0.0,
-            "misc/catchctrlc": False,
-            **({} if seconds is None else {"limits/time": seconds}),
-        }
-    },
-    "GUROBI": lambda seconds: {"MIPGap": 0.0, **({} if seconds is None else {"TimeLimit": seconds})},
-    "MOSEK": lambda seconds: {
-        "mosek_params": {
-            "MSK_DPAR_MIO_TOL_REL_GAP": 0.0,
-            **({} if seconds is None else {"MSK_DPAR_MIO_MAX_TIME": seconds}),
-        }
-    },
-}
 
 
 class TupleOptimum(NamedTuple):
@@ -255,12 +261,8 @@ def run_solver(program: cp.Problem, solver: str, options: Mapping[str, Any]) -> 
         raise BackendFailure(f"{solver} gave up: {error}") from None
 
 
-def tuple_optima(problem: Problem, solver: str) -> Iterator[TupleOptimum]:
+def tuple_optima(problem: Problem, program: TupleProgram) -> Iterator[TupleOptimum]:
     """The optimum of every tuple, in lexicographic order."""
-    yield from _optima(problem, TupleProgram(make_epigraph(problem), problem.n_chosen, solver))
-
-
-def _optima(problem: Problem, program: TupleProgram) -> Iterator[TupleOptimum]:
     for cases in problem.tuples():
         yield program.solve(tuple(sorted(cases)))
 
@@ -301,7 +303,7 @@ class ConvexEnumeration:
         claims: TupleOptimum | None = None
         objective, lower_bound, done, limit = np.inf, np.inf, 0, None
         with budget.listening_for_interrupts():
-            for optimum in _optima(problem, program):
+            for optimum in tuple_optima(problem, program):
                 test = problem.test(cases=optimum.cases, weights=optimum.weights)
                 value = problem.objective(test)
                 if value < objective:
@@ -316,7 +318,7 @@ class ConvexEnumeration:
                     break
         return Candidate(
             test=best,
-            lower_bound=max(lower_bound, problem.loss.pieces.minimum()),
+            lower_bound=max(lower_bound, problem.pieces.minimum()),
             claimed_objective=None if claims is None else claims.claimed_objective,
             claimed_losses=None if claims is None else claims.claimed_losses,
             limit=limit,
@@ -333,10 +335,16 @@ class ConvexSelection:
     Parameters
     ----------
     solver : str
-        One of SCIP, GUROBI and MOSEK, the solvers of `SOLVERS` that take integers.
+        A name from `SOLVERS`, of a solver that takes integers.
     """
 
     solver: str = "SCIP"
+
+    def __post_init__(self) -> None:
+        """Refuse a solver that takes no integers."""
+        able = [name for name, known in SOLVERS.items() if known.with_integers is not None]
+        if self.solver not in able:
+            raise ProblemError(f"`solver` must take integers: one of {', '.join(able)}, got {self.solver!r}.")
 
     @property
     def capabilities(self) -> Capabilities:
@@ -366,8 +374,10 @@ class ConvexSelection:
         choice += [bound for level in program.levels for bound in (level >= least, level <= greatest)]
         selection = cp.Problem(program.objective, [*program.constraints, *choice])
         built = time.perf_counter()
+        with_integers = SOLVERS[self.solver].with_integers
+        assert with_integers is not None
         try:
-            run_solver(selection, self.solver, MIXED_INTEGER_OPTIONS[self.solver](budget.time_limit_seconds))
+            run_solver(selection, self.solver, with_integers(budget.time_limit_seconds))
         except BackendFailure:
             if budget.reached() is None:
                 raise
@@ -388,7 +398,7 @@ class ConvexSelection:
                 dict(zip(problem.selectable_cases, chosen.value, strict=True)),
                 dict(zip(cases, program.weights.value, strict=True)),
             ),
-            lower_bound=max(claimed - slack if proved else -np.inf, problem.loss.pieces.minimum()),
+            lower_bound=max(claimed - slack if proved else -np.inf, problem.pieces.minimum()),
             claimed_objective=claimed,
             claimed_losses=program.losses.value * epigraph.unit,
             limit=limit,

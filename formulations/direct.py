@@ -208,7 +208,7 @@ class DirectMilp:
                 dict(zip(arrays.choosable.tolist(), chosen, strict=True)),
                 dict(zip(arrays.cases.tolist(), weights, strict=True)),
             ),
-            lower_bound=max(bound, problem.loss.pieces.minimum()),
+            lower_bound=max(bound, problem.pieces.minimum()),
             claimed_objective=float(outcome.fun) * arrays.epigraph.unit,
             claimed_losses=outcome.x[arrays.losses] * arrays.epigraph.unit,
             limit=limit,

@@ -37,8 +37,8 @@ def allowed_tail_weights(epigraph: Epigraph, multipliers: FloatArray) -> FloatAr
         weights = np.clip(part, 0.0, most)
         missing = share - weights.sum()
         if missing > 0:
-            room = most - weights
-            weights += room * min(1.0, missing / room.sum()) if room.sum() > 0 else 0.0
+            spare = most - weights
+            weights += spare * min(1.0, missing / spare.sum()) if spare.sum() > 0 else 0.0
         else:
             weights *= share / weights.sum()
         total += weights
@@ -53,7 +53,7 @@ def dual_cut(epigraph: Epigraph, tail_weights: FloatArray, pulls: FloatArray) ->
     tail_weights : ndarray of shape (n_scenarios,)
         α, allowed by the measure.
     pulls : ndarray of shape (n_scenarios,)
-        α_s δ_s: by how much the optimum would change with scenario s's target, up to sign.
+        α_s δ_s: by how much the optimum would change with scenario s's full score, up to sign.
     """
     counted = tail_weights > 0
     least, greatest = epigraph.pieces.slope(np.array([-1.0, 1.0]))  # errors lie in [-1, 1]: no other slopes occur

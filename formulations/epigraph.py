@@ -88,7 +88,7 @@ def make_epigraph(problem: Problem) -> Epigraph:
         policies=problem.scenarios.policies,
         full_scores=(problem.scenarios.full_scores - low) / spread,
         probabilities=problem.scenarios.probabilities,
-        pieces=problem.loss.pieces.rescaled(error_unit=spread, value_unit=unit),
+        pieces=problem.pieces.rescaled(error_unit=spread, value_unit=unit),
         shares=mixture.shares,
         # A tail that is no likelier than any single scenario is the worst case, and so it is stated.
         tail_fractions=np.where(mixture.tail_fractions <= least, 0.0, mixture.tail_fractions),

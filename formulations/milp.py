@@ -212,7 +212,7 @@ class MilpSelection:
         weights = {case: w.value() for case, w in program.weights.items()}
         return Candidate(
             test=selected_test(problem, chosen, weights),
-            lower_bound=max(bound, problem.loss.pieces.minimum()),
+            lower_bound=max(bound, problem.pieces.minimum()),
             claimed_objective=claimed,
             claimed_losses=np.array([loss.value() for loss in program.losses]) * unit,
             limit=limit,

@@ -22,7 +22,7 @@ def steepest_payoff(problem: Problem) -> float:
     """
     used = np.unique(problem.scenarios.policies)
     spread = float(np.ptp(problem.results[:, used]))
-    steepest_slope = float(np.abs(problem.loss.pieces.slope(np.array([-spread, spread]))).max())
+    steepest_slope = float(np.abs(problem.pieces.slope(np.array([-spread, spread]))).max())
     return steepest_slope * float(np.ptp(problem.results[list(problem.eligible_cases)][:, used], axis=0).max()) / 2
 
 

@@ -93,7 +93,7 @@ class CertificateCut:
         tails = np.minimum(np.cumsum(probabilities[heaviest_first]), 1.0)
         if (np.cumsum(self.tail_weights[heaviest_first]) > problem.measure.tail_weight(tails) + CHECK_TOLERANCE).any():
             return f"its weights are more than {problem.measure!r} allows"
-        least, greatest = problem.loss.pieces.slope_range()
+        least, greatest = problem.pieces.slope_range()
         slopes = self.pulls / self.tail_weights
         # A tiny weight makes its slope inexact; then it is the pull that must be nearly right.
         excess = self.tail_weights * (np.maximum(slopes - greatest, 0.0) + np.maximum(least - slopes, 0.0))
@@ -103,7 +103,7 @@ class CertificateCut:
 
     def values(self, problem: Problem) -> FloatArray:
         """The numbers c_x, one per test case."""
-        pieces, scenarios = problem.loss.pieces, problem.scenarios
+        pieces, scenarios = problem.pieces, problem.scenarios
         return cut_values(
             errors=problem.results[:, scenarios.policies[self.scenarios]] - scenarios.full_scores[self.scenarios],
             tail_weights=self.tail_weights,

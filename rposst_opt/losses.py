@@ -13,7 +13,7 @@ do).
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -254,7 +254,7 @@ LOSSES: dict[str, type[Loss]] = {
 
 
 def loss_from_label(label: str) -> Loss:
-    """Read a loss as the command line writes it: ``absolute``, ``huber:0.05``.
+    """Read a loss as the command line writes it: ``absolute``, ``huber:0.05``; more numbers have commas between them.
 
     Examples
     --------
@@ -264,13 +264,20 @@ def loss_from_label(label: str) -> Loss:
     name, colon, text = label.partition(":")
     if name not in LOSSES:
         raise ProblemError(f"unknown loss {name!r}. Known: {', '.join(LOSSES)}.")
-    if not colon:
-        return LOSSES[name]()
-    kind = LOSSES[name]
-    if not fields(kind):  # type: ignore[arg-type]  # they are dataclasses
+    wanted = fields(LOSSES[name])  # type: ignore[arg-type]  # they are dataclasses
+    if colon and not wanted:
         raise ProblemError(f"loss {name!r} takes no number, got {label!r}.")
+    numbers = [_number_in(label, part, len(wanted)) for part in text.split(",")] if colon else []
+    settled = sum(field.default is not MISSING for field in wanted)
+    if not len(wanted) - settled <= len(numbers) <= len(wanted):
+        names = ", ".join(field.name for field in wanted)
+        raise ProblemError(f"loss {name!r} takes {len(wanted)} numbers ({names}), got {label!r}.")
+    return LOSSES[name](*numbers)
+
+
+def _number_in(label: str, text: str, count: int) -> float:
     try:
-        number = float(text)
+        return float(text)
     except ValueError:
-        raise ProblemError(f"loss {label!r}: {text!r} is not a number. Write for instance {name}:0.1.") from None
-    return kind(number)  # type: ignore[call-arg]  # the package's own losses take one number at most
+        example = f"{label.partition(':')[0]}:{','.join(['0.1'] * count)}"
+        raise ProblemError(f"loss {label!r}: {text!r} is not a number. Write for instance {example}.") from None

@@ -95,6 +95,8 @@ class Measure(Described, ABC):
 
     def reach(self) -> float:
         """The tail probability beyond which no scenario counts: the least u with g(u) = 1."""
+        if self.cvar_tail_fraction is not None:
+            return max(self.cvar_tail_fraction, float(np.finfo(np.float64).smallest_subnormal))
         short, enough = 0.0, 1.0
         while enough - short > np.spacing(enough):
             middle = (short + enough) / 2

@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 from rposst_opt.arrays import FloatArray, IntArray, as_numbers, read_only
 from rposst_opt.efficient_test import WEIGHT_TOLERANCE, EfficientTest
 from rposst_opt.errors import ProblemError
-from rposst_opt.losses import AbsoluteError, Loss
+from rposst_opt.losses import AbsoluteError, Loss, PiecewiseQuadratic
 from rposst_opt.measures import CVaR, Measure
-from rposst_opt.results import check_finite, first_alike, is_frame, numeric_table
+from rposst_opt.results import check_finite, first_alike, full_scores, is_frame, numeric_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,13 +172,12 @@ class Problem:
     def _positions(self, cases: Iterable[int | str]) -> tuple[int, ...]:
         if isinstance(cases, str):
             cases = (cases,)
-        by_name = {name: position for position, name in enumerate(self.case_names)}
         positions = set()
         for case in cases:
             if isinstance(case, str):
-                if case not in by_name:
+                if case not in self._position_of_name:
                     raise ProblemError(f"unknown test case {case!r}. Known: {_some(self.case_names)}.")
-                positions.add(by_name[case])
+                positions.add(self._position_of_name[case])
             elif isinstance(case, bool) or not isinstance(case, int | np.integer) or not 0 <= case < self.n_cases:
                 raise ProblemError(
                     f"unknown test case {case!r}: give a name, or a position from 0 to {self.n_cases - 1}."
@@ -186,6 +185,10 @@ class Problem:
             else:
                 positions.add(int(case))
         return tuple(sorted(positions))
+
+    @cached_property
+    def _position_of_name(self) -> dict[str, int]:
+        return {name: position for position, name in enumerate(self.case_names)}
 
     def _checked_size(self, size: int) -> int:
         if isinstance(size, bool) or not isinstance(size, int | np.integer):
@@ -292,11 +295,16 @@ class Problem:
         return read_only(first_alike(self.results))
 
     @cached_property
+    def pieces(self) -> PiecewiseQuadratic:
+        """The loss as a function of the error; made and checked once, however often it is needed."""
+        return self.loss.pieces
+
+    @cached_property
     def loss_scale(self) -> float:
         """The largest loss that a score between the least and the greatest result can have."""
         with np.errstate(over="ignore", invalid="ignore"):
             spread = float(self.results.max() - self.results.min())
-            return float(np.abs(self.loss.pieces.value(np.array([-spread, spread]))).max())
+            return float(np.abs(self.pieces.value(np.array([-spread, spread]))).max())
 
     @property
     def unit(self) -> float:
@@ -312,7 +320,7 @@ class Problem:
             widest = float(np.ptp(self.results)) + ulp
             if not np.isfinite(largest + ROUNDING_STEPS * ulp):
                 return np.inf
-            steepest = float(np.abs(self.loss.pieces.slope(np.array([-widest, widest]))).max())
+            steepest = float(np.abs(self.pieces.slope(np.array([-widest, widest]))).max())
             return ROUNDING_STEPS * ulp * steepest
 
     def allowance(self, tolerance: float) -> float:
@@ -323,7 +331,7 @@ class Problem:
     def scenarios(self) -> Scenarios:
         """The scenarios, in the order of their policies."""
         policies, targets = np.nonzero(self.probabilities)
-        scores = (self.targets @ self.results).T
+        scores = full_scores(self.targets, self.results).T
         return Scenarios(
             policies=read_only(policies.astype(np.int64)),
             target_rows=read_only(targets.astype(np.int64)),
@@ -335,7 +343,7 @@ class Problem:
     @cached_property
     def needs(self) -> frozenset[Need]:
         """What a backend must handle to solve this problem."""
-        polyhedral = self.loss.pieces.is_polyhedral
+        polyhedral = self.pieces.is_polyhedral
         mixture = self.measure.cvar_mixture(self.scenarios.probabilities) is not None
         return frozenset(
             {
@@ -385,7 +393,11 @@ class Problem:
 
     def losses(self, test: EfficientTest) -> FloatArray:
         """The loss of every scenario."""
-        return self.loss.value(self.scores(test)[self.scenarios.policies], self.scenarios.full_scores)
+        return self.pieces.value(self._errors(test))
+
+    def _errors(self, test: EfficientTest) -> FloatArray:
+        errors: FloatArray = self.scores(test)[self.scenarios.policies] - self.scenarios.full_scores
+        return errors
 
     def objective(self, test: EfficientTest) -> float:
         """How bad this test is: the measure of its losses. The one judge."""
@@ -399,10 +411,9 @@ class Problem:
         ndarray of shape (n_cases,)
             Σ_s α_s δ_s A[x, j_s], with α the antagonist's best response and δ the slopes of the losses.
         """
-        scenarios = self.scenarios
-        scores = self.scores(test)[scenarios.policies]
-        weights = self.measure.weights(self.loss.value(scores, scenarios.full_scores), scenarios.probabilities)
-        pull = weights * self.loss.slope(scores, scenarios.full_scores)
+        scenarios, errors = self.scenarios, self._errors(test)
+        weights = self.measure.weights(self.pieces.value(errors), scenarios.probabilities)
+        pull = weights * self.pieces.slope(errors)
         return self.results @ np.bincount(scenarios.policies, pull, minlength=self.n_policies)
 
     def cut(self, test: EfficientTest) -> FloatArray:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 _Scores = TypeVar("_Scores", float, FloatArray)
+TARGET_BITS = 40  # of softmax targets, before they are scaled to sum to one
+SUMMED_AT_ONCE = 2**20  # products that are held in memory
 ALIKE_STEPS = 16  # of rounding at the largest result: rows that differ by no more are alike
 
 
@@ -99,7 +101,8 @@ def softmax_targets(results: ArrayLike, betas: Sequence[float] = (0, 1, 2, 4)) -
     Returns
     -------
     ndarray of shape (n_betas, n_cases)
-        Row b is proportional to ``exp(-betas[b] * results.mean(axis=1))``.
+        Row b is proportional to ``exp(-betas[b] * results.mean(axis=1))``, rounded to `TARGET_BITS` bits so that the
+        processor's own exponential function, which differs in the last ones, makes no difference.
 
     Examples
     --------
@@ -118,9 +121,37 @@ def softmax_targets(results: ArrayLike, betas: Sequence[float] = (0, 1, 2, 4)) -
             raise ProblemError("`results` must not span more than float64 holds: rescale them first.")
         # The largest exponent is zero whatever the sign of beta, so nothing overflows but towards a weight of zero.
         below_most = np.where(sharpness[:, None] < 0, above_least - above_least.max(), above_least)
-        unnormalised = np.exp(-sharpness[:, None] * below_most)
+        unnormalised = _rounded_to_bits(np.exp(-sharpness[:, None] * below_most), TARGET_BITS)
     targets: FloatArray = unnormalised / unnormalised.sum(axis=1, keepdims=True)
     return targets
+
+
+def _rounded_to_bits(values: FloatArray, bits: int) -> FloatArray:
+    """Values with so many leading bits."""
+    mantissas, exponents = np.frexp(values)
+    rounded: FloatArray = np.ldexp(np.round(mantissas * 2.0**bits) / 2.0**bits, exponents)
+    return rounded
+
+
+def full_scores(targets: FloatArray, results: FloatArray) -> FloatArray:
+    """The full test's score by every target (row) of every policy (column): Σ_x σ_x A[x, j].
+
+    The sums are taken case by case: a matrix product rounds differently on every kind of processor, and where results
+    tie, what is chosen would depend on that.
+
+    Examples
+    --------
+    >>> full_scores(np.array([[0.5, 0.5]]), np.array([[0.0, 1.0], [1.0, 3.0]]))
+    array([[0.5, 2. ]])
+    """
+    scores = np.zeros((len(targets), results.shape[1]))
+    at_once = max(1, SUMMED_AT_ONCE // scores.size)
+    for start in range(0, len(results), at_once):
+        some = slice(start, start + at_once)
+        products = targets.T[some, :, None] * results[some, None, :]
+        products[0] += scores
+        scores = np.add.reduce(products, axis=0)
+    return scores
 
 
 def first_alike(results: FloatArray) -> IntArray:

@@ -52,14 +52,23 @@ def rank_tests(problem: Problem, tests: Iterable[EfficientTest]) -> tuple[Ranked
         losses, probabilities = problem.losses(test), problem.scenarios.probabilities
         objective = problem.measure.value(losses, probabilities)
         ranked.append(RankedTest(test=test, objective=objective, mean_loss=Mean().value(losses, probabilities)))
-    tolerance = problem.allowance(TIE_TOLERANCE)
-    by_objective = _tie_groups([entry.objective for entry in ranked], tolerance)
-    by_mean_loss = _tie_groups([entry.mean_loss for entry in ranked], tolerance)
-    repeated = [len(entry.test.cases) - len(set(problem.first_alike[list(entry.test.cases)])) for entry in ranked]
-    order = sorted(
-        range(len(ranked)), key=lambda i: (by_objective[i], by_mean_loss[i], repeated[i], ranked[i].test.cases)
+    order = order_of_tests(
+        problem,
+        objectives=[entry.objective for entry in ranked],
+        mean_losses=[entry.mean_loss for entry in ranked],
+        cases=[entry.test.cases for entry in ranked],
     )
     return tuple(ranked[i] for i in order)
+
+
+def order_of_tests(
+    problem: Problem, *, objectives: list[float], mean_losses: list[float], cases: list[tuple[int, ...]]
+) -> list[int]:
+    """The places of tests with these values and cases, in the order of `rank_tests`."""
+    tolerance = problem.allowance(TIE_TOLERANCE)
+    by_objective, by_mean_loss = _tie_groups(objectives, tolerance), _tie_groups(mean_losses, tolerance)
+    repeated = [len(each) - len(set(problem.first_alike[list(each)].tolist())) for each in cases]
+    return sorted(range(len(cases)), key=lambda i: (by_objective[i], by_mean_loss[i], repeated[i], cases[i]))
 
 
 def _tie_groups(values: list[float], tolerance: float) -> list[int]:

@@ -1,11 +1,20 @@
 """Answers that are found in another way than the package finds them."""
 
+from itertools import combinations
+
 import numpy as np
 from scipy.optimize import linprog
 
 import rposst_opt as ro
 
 TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+
+
+def every_tuple(problem: ro.Problem) -> list[tuple[int, ...]]:
+    """All sets of cases that a test may have, each ascending, in the order of what is chosen."""
+    settled = {*problem.required_cases, *problem.forbidden_cases}
+    free = [case for case in range(problem.n_cases) if case not in settled]
+    return [tuple(sorted(chosen + problem.required_cases)) for chosen in combinations(free, problem.size)]
 
 
 def cutting_plane_optimum(problem: ro.Problem, cases: tuple[int, ...], tolerance: float) -> float:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import TIGHT, cutting_plane_optimum
+from oracles import TIGHT, cutting_plane_optimum, every_tuple
 from scipy.optimize import linprog
 from strategies import measures, problems
 
@@ -60,7 +60,7 @@ def judged(problem: ro.Problem, fraction: float, row: Row) -> float:
 
 
 def linear_optimum(problem: ro.Problem, cases: tuple[int, ...], fraction: float) -> float:
-    """min t + Σ p u / fraction over weights, t and u ≥ 0, with |score - target| ≤ t + u; without u for the worst."""
+    """min t + Σ p u / fraction over weights, t and u ≥ 0, with |score - full| ≤ t + u; without u for the worst."""
     policies, targets = np.nonzero(problem.probabilities)
     scores = problem.results[list(cases)][:, policies].T
     wanted = np.einsum("sx,xs->s", problem.targets[targets], problem.results[:, policies])
@@ -84,12 +84,7 @@ def linear_optimum(problem: ro.Problem, cases: tuple[int, ...], fraction: float)
 
 def brute_force(problem: ro.Problem, fraction: float) -> float:
     """The least of all sets' linear programs."""
-    settled = {*problem.required_cases, *problem.forbidden_cases}
-    free = [case for case in range(problem.n_cases) if case not in settled]
-    return min(
-        linear_optimum(problem, (*problem.required_cases, *chosen), fraction)
-        for chosen in itertools.combinations(free, problem.size)
-    )
+    return min(linear_optimum(problem, cases, fraction) for cases in every_tuple(problem))
 
 
 def with_absolute_cvar(problem: ro.Problem, fraction: float) -> ro.Problem:
@@ -209,7 +204,7 @@ def test_k_of_n_stays_below_cvar_and_closes_in_on_it(
         for scale in scales
         for row in rows_of(analysis.k_of_n_table(problem, test, ks=[k * scale], ns=[k * factor * scale]))
     ]
-    rounding = 1e-10 * problem.unit + problem.rounding
+    rounding = problem.allowance(1e-10)
     missing = np.array([-row["difference"] for row in rows])
     assert (missing >= -rounding).all()
     assert (np.diff(missing) <= rounding).all()
@@ -326,7 +321,7 @@ def test_every_measure_and_loss_closes_in_as_fast_as_the_corollary_says(
     cases = tuple(range(data.draw(st.integers(1, problem.n_cases))))
     alone = replace(problem, size=len(cases), required_cases=(), forbidden_cases=())
     table = analysis.closing_in(problem, cases, rounds=60)
-    rounding = 1e-9 * problem.unit + problem.rounding
+    rounding = problem.allowance(1e-9)
     for row in rows_of(table):
         assert row["best"] - row["lower_bound"] <= bounds.regret_matching_gap(alone, row["round"]) + rounding
     np.testing.assert_array_equal(table["best"], np.minimum.accumulate(table["objective"]))

@@ -1,6 +1,5 @@
 """The baselines against their definitions, tuple by tuple."""
 
-import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from oracles import every_tuple
 from strategies import problems
 
 import rposst_opt as ro
@@ -35,13 +35,6 @@ DEFINITIONS: dict[str, Callable[[ro.Problem, tuple[int, ...]], float]] = {
 }
 
 
-def tuples(problem: ro.Problem) -> list[tuple[int, ...]]:
-    return [
-        tuple(sorted(chosen + problem.required_cases))
-        for chosen in itertools.combinations(problem.selectable_cases, problem.size)
-    ]
-
-
 def small_arrows(size: int = 2, **changes: Any) -> ro.Problem:
     table = racing_arrows(12, np.random.default_rng(3)).to_numpy()
     return ro.Problem(results=table, size=size, targets=ro.softmax_targets(table), **changes)
@@ -54,8 +47,8 @@ def test_equal_weights_on_the_tuple_that_the_definition_says(name: str, problem:
     solution = ro.solve(problem, name)
     assert solution.test is not None
     np.testing.assert_allclose(solution.test.weights, 1 / problem.n_chosen)
-    values = {cases: DEFINITIONS[name](problem, cases) for cases in tuples(problem)}
-    assert values[solution.test.cases] <= min(values.values()) + 1e-9 * problem.unit + problem.rounding
+    values = {cases: DEFINITIONS[name](problem, cases) for cases in every_tuple(problem)}
+    assert values[solution.test.cases] <= min(values.values()) + problem.allowance(1e-9)
 
 
 @pytest.mark.parametrize("name", BASELINES)
@@ -67,7 +60,7 @@ def test_every_baseline_answers_every_problem_and_claims_nothing(name: str, prob
     assert solution.lower_bound == -np.inf
     assert solution.status is ro.Status.FEASIBLE
     best = ro.solve(problem, "exact")
-    assert best.objective <= solution.objective + 1e-9 * problem.unit + problem.rounding
+    assert best.objective <= solution.objective + problem.allowance(1e-9)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

@@ -99,5 +99,5 @@ def test_no_loss_is_above_the_largest(problem: ro.Problem) -> None:
 @settings(max_examples=60)
 def test_the_corollary_holds_against_the_proved_optimum(problem: ro.Problem, rounds: int) -> None:
     played, best = ro.solve(problem, "regret-matching", rounds=rounds), ro.solve(problem, "exact")
-    allowed = regret_matching_gap(problem, rounds) + 1e-9 * problem.unit + problem.rounding
+    allowed = regret_matching_gap(problem, rounds) + problem.allowance(1e-9)
     assert played.objective - best.objective <= allowed

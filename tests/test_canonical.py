@@ -1,18 +1,28 @@
 """The answer is a function of the problem: rounding, the order of policies and the number of threads do not choose."""
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import linprog
 
 import rposst_opt as ro
 from rposst_opt import analysis
-from rposst_opt.arrays import FloatArray
+from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.results import first_alike
-from rposst_opt.solvers import exact, ties
-from rposst_opt.solvers.canonical import Weigher, least_squares_weights
+from rposst_opt.solvers import exact, local_search, ties
+from rposst_opt.solvers.canonical import Weighed, Weigher, least_squares_weights
+from rposst_opt.solvers.exact import Exact
+from rposst_opt.solvers.kernels.response import scaled_problem_arrays, with_mean_alone
+from rposst_opt.solvers.local_search import LocalSearch
 from rposst_opt.solvers.searchers import FoundTest
 
 PROBLEMS = 240
@@ -54,13 +64,13 @@ def is_the_same(one: ro.EfficientTest | None, other: ro.EfficientTest | None) ->
     return one.cases == other.cases and bool(np.abs(one.weights - other.weights).max() <= WEIGHTS_ALIKE)
 
 
-def moved_by_rounding(count: int, seed: int) -> int:
+def moved_by_rounding(count: int, seed: int, backend: str = "exact", **options: Any) -> int:
     """How many answers are others when the problem is nudged."""
     moved = 0
     for problem, rng in full_of_ties(count, seed):
-        answer, again = ro.solve(problem, "exact"), ro.solve(nudged(problem, rng), "exact")
-        assert abs(answer.objective - again.objective) <= 1e-9 * problem.unit
-        moved += not is_the_same(answer.test, again.test)
+        answer, again = (ro.solve(each, backend, **options) for each in (problem, nudged(problem, rng)))
+        is_as_good = abs(answer.objective - again.objective) <= 1e-9 * problem.unit
+        moved += not (is_as_good and is_the_same(answer.test, again.test))
     return moved
 
 
@@ -73,14 +83,26 @@ def test_without_the_choice_among_ties_they_would(monkeypatch: pytest.MonkeyPatc
     def any_one(searchers: object, best: FoundTest, *others: object) -> tuple[list[FoundTest], bool]:
         return [best], False
 
+    def any_weights(weigher: Weigher, rows: IntArray, weights: FloatArray) -> Weighed:
+        return Weighed(rows, weights, 0.0, 0.0, is_unique=True)
+
     monkeypatch.setattr(exact, "tied_tests", any_one)
     assert any(
         not is_the_same(ro.solve(problem, "exact").test, ro.solve(problem, "exact", top=1).test)
         for problem, _ in full_of_ties(60, seed=1)
     )
     monkeypatch.undo()
-    monkeypatch.setattr(Weigher, "weigh", lambda weigher, test: test)
+    monkeypatch.setattr(Weigher, "by_mean", any_weights)
     assert moved_by_rounding(60, seed=1) > 0
+
+
+@pytest.mark.slow
+def test_they_do_not_choose_the_answer_of_local_search_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert moved_by_rounding(PROBLEMS, seed=9, backend="local-search", kicks=1, threads=1) == 0
+    monkeypatch.setattr(local_search, "rounded_arrays", lambda arrays: arrays)
+    monkeypatch.setattr(local_search, "DIGITS", 17)
+    monkeypatch.setattr(local_search, "IMPROVEMENT", 0.0)
+    assert moved_by_rounding(PROBLEMS, seed=9, backend="local-search", kicks=1, threads=1) > 0
 
 
 @pytest.mark.slow
@@ -114,16 +136,71 @@ def test_another_order_of_cases_changes_no_more_than_the_choice_by_position() ->
 
 
 @pytest.mark.slow
-def test_rankings_and_sweeps_stay_too() -> None:
+@pytest.mark.parametrize("asked", [{"top": 4}, {"all_optimal": True}])
+def test_rankings_stay_too(asked: dict[str, Any]) -> None:
     for problem, rng in full_of_ties(40, seed=4):
-        other = nudged(problem, rng)
-        best, again = (ro.solve(each, "exact", top=4).ranking for each in (problem, other))
+        best, again = (ro.solve(each, "exact", **asked).ranking for each in (problem, nudged(problem, rng)))
         assert len(best) == len(again)
         assert all(is_the_same(one.test, two.test) for one, two in zip(best, again, strict=True))
-        swept, anew = (analysis.sweep(each, tail_fractions=[0.0, 0.5, 1.0]) for each in (problem, other))
-        assert swept["cases"].tolist() == anew["cases"].tolist()
-        for one, two in zip(swept["weights"], anew["weights"], strict=True):
+
+
+TABLES: dict[str, Callable[[ro.Problem], pd.DataFrame]] = {
+    "sweep": lambda problem: analysis.sweep(problem, tail_fractions=[0.0, 0.5, 1.0]),
+    "size curve": lambda problem: analysis.size_curve(problem, range(1, min(4, problem.n_cases))),
+    "sensitivity": analysis.sensitivity,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES.keys())
+def test_tables_of_answers_stay_too(table: Callable[[ro.Problem], pd.DataFrame]) -> None:
+    for problem, rng in full_of_ties(40, seed=10):
+        first, second = table(problem), table(nudged(problem, rng))
+        assert first["cases"].tolist() == second["cases"].tolist()
+        for one, two in zip(first["weights"], second["weights"], strict=True):
             assert np.abs(np.array(one) - np.array(two)).max() <= WEIGHTS_ALIKE
+        for losses in ("objective", "mean_loss", "worst_loss"):
+            # The worst loss follows the weights; it plays no part in their choice.
+            assert np.abs(first[losses] - second[losses]).max() <= 1e-6 * problem.unit
+
+
+# Other processors and numbers of threads
+
+
+def some_answers(threads: int) -> list[tuple[list[int], list[float]]]:
+    """Cases and weights of a handful of problems full of ties, by both methods that give canonical ones."""
+    found = []
+    for problem, _ in full_of_ties(24, seed=11):
+        for method in (Exact(threads=threads), LocalSearch(threads=threads, kicks=1)):
+            test = ro.solve(problem, method).test
+            assert test is not None
+            found.append((list(test.cases), test.weights.tolist()))
+    return found
+
+
+def are_alike(some: list[tuple[list[int], list[float]]], others: list[tuple[list[int], list[float]]]) -> bool:
+    return all(
+        one_cases == other_cases and np.abs(np.array(one) - np.array(other)).max() <= WEIGHTS_ALIKE
+        for (one_cases, one), (other_cases, other) in zip(some, others, strict=True)
+    )
+
+
+def test_one_thread_and_two_find_the_same() -> None:
+    assert are_alike(some_answers(threads=1), some_answers(threads=2))
+
+
+@pytest.mark.slow
+def test_a_processor_without_special_instructions_finds_the_same(tmp_path: Path) -> None:
+    here = Path(__file__).parent
+    plain = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
+    outcome = subprocess.run(
+        [sys.executable, "-c", "import json, test_canonical; print(json.dumps(test_canonical.some_answers(1)))"],
+        env={**os.environ, **plain, "PYTHONPATH": os.pathsep.join([str(here.parent), str(here)])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert are_alike(some_answers(threads=1), json.loads(outcome.stdout))
 
 
 def test_of_too_many_ties_the_first_by_position_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +305,9 @@ def test_two_cases_that_do_equally_well_share_the_weight() -> None:
     problem = ro.Problem(results=[[0.5], [0.5], [0.0], [1.0]], size=2, required_cases=[], forbidden_cases=[2, 3])
     test = ro.solve(problem, "exact").test
     assert test is not None and test.weights.tolist() == pytest.approx([0.5, 0.5])
-    assert least_squares_weights(problem, (0, 1), np.array([1.0, 0.0])) == pytest.approx([0.5, 0.5])
+    arrays = scaled_problem_arrays(problem, np.arange(4))
+    weights = least_squares_weights(arrays, with_mean_alone(arrays), np.array([0, 1]), np.array([1.0, 0.0]))
+    assert weights == pytest.approx([0.5, 0.5])
 
 
 # Cases with the same results

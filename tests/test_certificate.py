@@ -36,7 +36,7 @@ def test_every_certificate_of_the_solver_holds(problem: ro.Problem) -> None:
     outcome = ro.verify_certificate(problem, proof)
     assert outcome.holds, outcome.reason
     assert outcome.is_complete and outcome.n_checked == problem.n_tuples
-    assert solution.objective - proof.bound <= 1e-9 * problem.unit + problem.rounding
+    assert solution.objective - proof.bound <= problem.allowance(1e-9)
     assert not proof.exceptions
 
 
@@ -51,7 +51,7 @@ def test_every_cut_is_below_the_objective_of_every_test(problem: ro.Problem) -> 
         for _ in range(3):
             test = problem.test(cases=range(problem.n_cases), weights=rng.dirichlet(np.full(problem.n_cases, 0.3)))
             below = values @ test.full_weights()
-            assert below <= problem.objective(test) + 1e-10 * problem.unit + problem.rounding
+            assert below <= problem.objective(test) + problem.allowance(1e-10)
 
 
 @pytest.mark.parametrize("top", [1, 5])

@@ -2,8 +2,9 @@
 
 import re
 import sys
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from commands import Run
@@ -11,6 +12,9 @@ from sample_files import write_random_table, write_table
 
 import rposst_opt as ro
 from rposst_opt import backends
+from rposst_opt.cli.options import LossName, NamedMeasure
+from rposst_opt.losses import LOSSES
+from rposst_opt.measures import MEASURES
 
 pytestmark = pytest.mark.usefixtures("compiled_kernels")
 
@@ -21,6 +25,17 @@ def ladder(tmp_path: Path) -> Path:
     write_table(tmp_path / "ladder.csv", ["zero", "rungs"], ["p", "q", "r", "s"], [[0, 0, 0, 0], [0, 0.2, 0.6, 1]])
     (tmp_path / "on-rungs.csv").write_text("case,t\nzero,0\nrungs,1\n")
     return tmp_path
+
+
+def test_the_help_names_every_loss_with_its_numbers() -> None:
+    told = get_args(LossName)[1].help
+    names = re.split(r", | or ", told.rstrip("."))
+    numbers = {name: ",".join(field.name.upper() for field in fields(kind)) for name, kind in LOSSES.items()}  # type: ignore[arg-type]
+    assert names == [f"{name}:{number}" if number else name for name, number in numbers.items()]
+
+
+def test_every_measure_without_numbers_can_be_named() -> None:
+    assert set(NamedMeasure) == {name for name, kind in MEASURES.items() if not fields(kind)}  # type: ignore[arg-type]
 
 
 LADDER = ("solve", "ladder.csv", "--size", "1", "--targets", "on-rungs.csv", "--forbid", "rungs", "--json")

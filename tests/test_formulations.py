@@ -6,7 +6,7 @@ The optimum of a tuple comes from `best_of_tuple`: cutting planes made of nothin
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from oracles import cutting_plane_optimum
+from oracles import cutting_plane_optimum, every_tuple
 from scipy.optimize import Bounds, LinearConstraint, milp, minimize_scalar
 from strategies import losses, problems
 
@@ -82,11 +82,6 @@ def small_problems() -> dict[str, ro.Problem]:
 PROBLEM_NAMES = list(small_problems())
 
 
-def tuples(problem: ro.Problem) -> Iterator[tuple[int, ...]]:
-    for chosen in itertools.combinations(problem.selectable_cases, problem.size):
-        yield tuple(sorted(chosen + problem.required_cases))
-
-
 @functools.cache
 def best_of_tuple(problem: ro.Problem, cases: tuple[int, ...]) -> float:
     """The least objective of weights on these cases."""
@@ -95,11 +90,15 @@ def best_of_tuple(problem: ro.Problem, cases: tuple[int, ...]) -> float:
 
 @functools.cache
 def brute_force(problem: ro.Problem) -> float:
-    return min(best_of_tuple(problem, cases) for cases in tuples(problem))
+    return min(best_of_tuple(problem, cases) for cases in every_tuple(problem))
 
 
 def rounding(problem: ro.Problem) -> float:
-    return UNIT_TOLERANCE * problem.unit + problem.rounding
+    return problem.allowance(UNIT_TOLERANCE)
+
+
+def tuple_program(problem: ro.Problem, solver: str) -> TupleProgram:
+    return TupleProgram(make_epigraph(problem), problem.n_chosen, solver)
 
 
 def random_test(problem: ro.Problem, rng: np.random.Generator) -> ro.EfficientTest:
@@ -266,8 +265,8 @@ def test_a_vanishing_tail_weight_with_a_large_pull_does_not_spoil_the_cut() -> N
 @pytest.mark.parametrize("name", PROBLEM_NAMES)
 def test_every_tuple_gets_its_optimum_and_a_true_lower_bound(name: str, solver: str) -> None:
     problem, tolerance = small_problems()[name], convex.SOLVERS[solver].tolerance
-    optima = list(tuple_optima(problem, solver))
-    assert [optimum.cases for optimum in optima] == list(tuples(problem))
+    optima = list(tuple_optima(problem, tuple_program(problem, solver)))
+    assert [optimum.cases for optimum in optima] == every_tuple(problem)
     for optimum in optima:
         best = best_of_tuple(problem, optimum.cases)
         value = problem.objective(problem.test(cases=optimum.cases, weights=optimum.weights))
@@ -283,7 +282,7 @@ def test_curved_losses_get_their_optimum_by_conic_solvers(solver: str, loss: ro.
     for measure, probabilities in [(ro.CVaR(0.3), None), (ro.WorstCase(), None), (HALF_AND_HALF, uneven(14))]:
         problem = random_problem(14, n_cases=4, loss=loss, measure=measure, probabilities=probabilities)
         slack = convex.SOLVERS[solver].tolerance * problem.unit + rounding(problem)
-        for optimum in tuple_optima(problem, solver):
+        for optimum in tuple_optima(problem, tuple_program(problem, solver)):
             best = minimize_scalar(
                 lambda w, problem=problem, cases=optimum.cases: problem.objective(
                     problem.test(cases=cases, weights=[w, 1 - w])
@@ -327,8 +326,8 @@ def test_a_solver_stopped_far_too_early_still_yields_a_true_lower_bound(
     monkeypatch.setitem(convex.SOLVERS, solver, replace(convex.SOLVERS[solver], options=options))
     for name in PROBLEM_NAMES:
         problem = small_problems()[name]
-        program = TupleProgram(make_epigraph(problem), problem.n_chosen, solver)
-        for cases in itertools.islice(tuples(problem), 2):
+        program = tuple_program(problem, solver)
+        for cases in every_tuple(problem)[:2]:
             try:
                 optimum = program.solve(cases)
             except ro.BackendFailure:  # a solver may also say that it has no answer
@@ -513,6 +512,11 @@ def test_choosing_and_weighing_at_once_equals_enumeration_for_curved_losses(
     assert solution.lower_bound <= brute_force(problem) + rounding(problem)
 
 
+def test_a_solver_that_takes_no_integers_cannot_choose() -> None:
+    with pytest.raises(ro.ProblemError, match="one of SCIP, GUROBI, MOSEK, got 'CLARABEL'"):
+        ConvexSelection(solver="CLARABEL")
+
+
 @pytest.mark.skipif(find_spec("pyscipopt") is None, reason="SCIP is not installed")
 def test_choosing_and_weighing_at_once_without_time_is_no_failure() -> None:
     solution = ro.solve(
@@ -536,7 +540,7 @@ def check_mixed(problem: ro.Problem, mixed: MixedOptimum, tolerance: float = 1e-
     value = problem.measure.value(np.asarray(expected), problem.scenarios.probabilities)
     assert mixed.objective == pytest.approx(value, abs=rounding(problem))
     assert mixed.objective == mixed_objective(problem, mixed.tests, mixed.probabilities)
-    assert mixed.lower_bound <= mixed.objective <= mixed.lower_bound + tolerance * problem.unit + problem.rounding
+    assert mixed.lower_bound <= mixed.objective <= mixed.lower_bound + problem.allowance(tolerance)
 
 
 @pytest.mark.parametrize("name", PROBLEM_NAMES)
@@ -555,10 +559,10 @@ def test_both_ways_to_the_mixed_optimum_agree_and_beat_the_sequential_one(name: 
 def test_both_ways_to_the_mixed_optimum_agree_on_any_problem(problem: ro.Problem) -> None:
     assume(problem.needs == {ro.Need.CVAR_MIXTURE, ro.Need.POLYHEDRAL_LOSS})
     explicit, by_columns = explicit_optimum(problem), column_generation_optimum(problem)
-    assert explicit.objective == pytest.approx(by_columns.objective, abs=1e-6 * problem.unit + problem.rounding)
+    assert explicit.objective == pytest.approx(by_columns.objective, abs=problem.allowance(1e-6))
     check_mixed(problem, explicit)
     check_mixed(problem, by_columns)
-    assert by_columns.objective <= brute_force(problem) + 1e-6 * problem.unit + problem.rounding
+    assert by_columns.objective <= brute_force(problem) + problem.allowance(1e-6)
 
 
 @pytest.mark.parametrize("find", MIXERS)

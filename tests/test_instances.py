@@ -31,7 +31,7 @@ def test_every_backend_finds_the_value_derived_by_hand(name: str, backend: str) 
             ro.solve(problem, backend)
         return
     solution = ro.solve(problem, backend)
-    slack = capabilities.tolerance * problem.unit + problem.rounding
+    slack = problem.allowance(capabilities.tolerance)
     allowed = slack if capabilities.finds_optimum else ro.regret_matching_gap(problem, 500) + slack
     assert expected - slack <= solution.objective
     assert capabilities.is_heuristic or solution.objective <= expected + allowed

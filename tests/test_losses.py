@@ -1,6 +1,7 @@
 import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -15,9 +16,9 @@ from rposst_opt.losses import LOSSES, loss_from_label
 numbers = st.floats(-10, 10) | st.integers(-8, 8).map(lambda quarters: quarters / 4)
 
 
-def cost(loss: ro.Loss, score: float, target: float) -> float:
+def cost(loss: ro.Loss, score: float, full_score: float) -> float:
     """The loss by the words of its docstring."""
-    error = score - target
+    error = score - full_score
     if isinstance(loss, ro.AbsoluteError):
         return abs(error)
     if isinstance(loss, ro.SquaredError):
@@ -26,7 +27,7 @@ def cost(loss: ro.Loss, score: float, target: float) -> float:
         t = loss.threshold
         return error**2 / 2 if abs(error) <= t else t * (abs(error) - t / 2)
     if isinstance(loss, ro.PinballError):
-        return loss.quantile * (target - score) if score < target else (1 - loss.quantile) * (score - target)
+        return loss.quantile * -error if error < 0 else (1 - loss.quantile) * error
     assert isinstance(loss, ro.EpsilonInsensitiveError)
     return max(abs(error) - loss.tolerance, 0.0)
 
@@ -286,6 +287,44 @@ def test_a_label_that_names_no_loss_is_refused(label: str, message: str) -> None
         loss_from_label(label)
 
 
+@dataclass(frozen=True)
+class DeadZone(ro.Loss):
+    low: float
+    high: float = 0.5
+
+    @property
+    def pieces(self) -> ro.PiecewiseQuadratic:
+        return ro.PiecewiseQuadratic(
+            knots=[self.low, self.high], coefficients=[[self.low, -1.0, 0.0], [0.0, 0.0, 0.0], [-self.high, 1.0, 0.0]]
+        )
+
+
+@pytest.fixture
+def dead_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LOSSES, DeadZone.name, DeadZone)
+
+
+@pytest.mark.usefixtures("dead_zone")
+def test_a_label_may_have_more_numbers_than_one() -> None:
+    assert loss_from_label("dead-zone:-0.1,0.3") == DeadZone(-0.1, 0.3)
+    assert loss_from_label("dead-zone:-0.1") == DeadZone(-0.1, 0.5)
+    assert loss_from_label(DeadZone(-0.2, 0.25).label) == DeadZone(-0.2, 0.25)
+
+
+@pytest.mark.usefixtures("dead_zone")
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ("dead-zone", "loss 'dead-zone' takes 2 numbers (low, high), got 'dead-zone'."),
+        ("dead-zone:0,1,2", "loss 'dead-zone' takes 2 numbers (low, high), got 'dead-zone:0,1,2'."),
+        ("dead-zone:0,", "loss 'dead-zone:0,': '' is not a number. Write for instance dead-zone:0.1,0.1."),
+    ],
+)
+def test_a_label_with_too_few_or_too_many_numbers_is_refused(label: str, message: str) -> None:
+    with pytest.raises(ro.ProblemError, match=re.escape(message)):
+        loss_from_label(label)
+
+
 BAD_PARAMETERS: list[tuple[Callable[[float], ro.Loss], float, str]] = [
     (ro.HuberError, 0.0, "`threshold` must be positive and finite, got 0."),
     (ro.HuberError, -1.0, "`threshold` must be positive and finite, got -1."),
@@ -310,7 +349,7 @@ def test_a_threshold_whose_square_overflows_is_refused() -> None:
 
 
 class Hinge(ro.Loss):
-    """A loss that the package does not know: only scores above the target cost."""
+    """A loss that the package does not know: only scores above the full score cost."""
 
     name = "hinge"
 

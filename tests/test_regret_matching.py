@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from oracles import every_tuple
 from scipy.optimize import linprog
 from strategies import problems
 
@@ -198,15 +199,10 @@ def play(problem: ro.Problem, scenarios: Sequence[Scenario], cases: tuple[int, .
         regrets = [max(regret + payoff - average, 0.0) for regret, payoff in zip(regrets, payoffs, strict=True)]
 
 
-def tuples_of(problem: ro.Problem) -> list[tuple[int, ...]]:
-    chosen = itertools.combinations(problem.selectable_cases, problem.size)
-    return [tuple(sorted((*problem.required_cases, *cases))) for cases in chosen]
-
-
 def algorithm_2(problem: ro.Problem, rounds: int) -> list[list[Round]]:
     """All rounds of all tuples."""
     scenarios = scenarios_of(problem)
-    return [list(play(problem, scenarios, cases, rounds)) for cases in tuples_of(problem)]
+    return [list(play(problem, scenarios, cases, rounds)) for cases in every_tuple(problem)]
 
 
 def up_to_the_first_close_call(plays: Sequence[Sequence[Round]]) -> list[Sequence[Round]]:
@@ -278,7 +274,7 @@ def optimum_of_tuple(problem: ro.Problem, cases: tuple[int, ...]) -> Bracket:
 
 
 def optimum(problem: ro.Problem) -> Bracket:
-    brackets = [optimum_of_tuple(problem, cases) for cases in tuples_of(problem)]
+    brackets = [optimum_of_tuple(problem, cases) for cases in every_tuple(problem)]
     return Bracket(min(low for low, _ in brackets), min(high for _, high in brackets))
 
 
@@ -548,7 +544,7 @@ def test_the_first_of_tied_tuples_is_kept() -> None:
 
 @given(problems(most_cases=5))
 def test_every_tuple_alone_comes_as_close_to_its_optimum_as_the_corollary_promises(problem: ro.Problem) -> None:
-    for cases in tuples_of(problem):
+    for cases in every_tuple(problem):
         alone = only_this_tuple(problem, cases)
         best = optimum_of_tuple(problem, cases)
         solution = play_all(alone, rounds=100)
@@ -594,7 +590,7 @@ def test_two_cases_come_close_to_the_best_weights_on_a_fine_grid(
     shares = [step / 200 for step in range(201)]
     on_the_grid = min(
         antagonist_answer(problem, scenarios, cases, [share, 1 - share]).loss
-        for cases in tuples_of(problem)
+        for cases in every_tuple(problem)
         for share in shares
     )
     solution = play_all(problem, rounds=2000)
@@ -610,7 +606,7 @@ def test_the_oracle_agrees_with_the_textbook_linear_program_for_cvar(tail_fracti
     problem = make_problem("unequal probabilities with zeros", measure=ro.CVaR(tail_fraction))
     scenarios = scenarios_of(problem)
     n_scenarios = len(scenarios)
-    for cases in tuples_of(problem):
+    for cases in every_tuple(problem):
         n_weights = len(cases)
         excess_rows = [
             [sign * scenario.results[case] for case in cases]

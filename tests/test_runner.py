@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import rposst_opt as ro
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.experiments.protocol import Choice
 from rposst_opt.experiments.runner import run_tasks
-from rposst_opt.experiments.studies import Study, Task
+from rposst_opt.experiments.studies import Study, Task, sources_digest
 
 METHODS = ("exact", "minimax-uniform", "random")
 
@@ -72,6 +73,37 @@ def test_another_matrix_size_or_seed_is_another_task() -> None:
     ]
     assert len({task.digest, *(other.digest for other in others)}) == 6
     assert Task(task.name, task.tuning.copy(), task.size, task.methods, task.seed).digest == task.digest
+
+
+@pytest.mark.parametrize(
+    ("place", "runs_again"),
+    [
+        ("problem.py", True),
+        ("solvers/regret_matching.py", True),
+        ("solvers/kernels/response.py", True),
+        ("backends/__init__.py", True),
+        ("backends/table.py", True),
+        ("experiments/methods.py", True),
+        ("experiments/protocol.py", True),
+        ("backends/forecast.py", False),
+        ("backends/agreement.py", False),
+        ("files/writing.py", False),
+        ("reports/wording.py", False),
+        ("reports/plots.py", False),
+        ("reports/pages/sections.py", False),
+        ("experiments/figures.py", False),
+        ("cli/__init__.py", False),
+    ],
+)
+def test_experiments_run_again_if_the_code_that_chooses_tests_has_changed_and_not_for_a_sentence(
+    place: str, runs_again: bool, tmp_path: Path
+) -> None:
+    package = Path(ro.__file__).parent
+    copy = tmp_path / "rposst_opt"
+    shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    before = sources_digest(package)
+    (copy / place).write_text((copy / place).read_text() + "\n# Another sentence.\n")
+    assert (sources_digest(copy) != before) == runs_again
 
 
 @pytest.mark.parametrize("damage", ["", "[", "{}", '[{"method": "exact"}]', "[1]"])

@@ -279,7 +279,7 @@ class _Worker(threading.Thread):
                 candidate = ask(problem, backend, Budget(time_limit_seconds=time_limit_seconds))
             except BaseException as raised:
                 error = raised
-            compile_seconds = 0.0 if candidate is None else candidate.stats.compile_seconds
+            compile_seconds = candidate.stats.compile_seconds if isinstance(candidate, Candidate) else 0.0
             self.answers.put(_Answer(candidate, error, time.perf_counter() - started - compile_seconds))
 
 

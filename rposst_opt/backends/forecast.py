@@ -64,7 +64,7 @@ def features(problem: Problem, gap: float = 0.0) -> dict[str, float]:
         "tail": tail,
         "tail_log_tuples": tail * log_tuples,
         "log_rank": math.log10(effective_rank(problem.results)),
-        "curved": float(not problem.loss.pieces.is_polyhedral),
+        "curved": float(not problem.pieces.is_polyhedral),
         "log_gap": math.log10(1.0 + gap / problem.unit / SMALL_GAP),
     }
 

@@ -1,7 +1,8 @@
 """Which backends there are: our own, and those that other packages offer.
 
-`BACKENDS` is the table of names. A backend's module is imported when the backend is called for and not before, so a
-missing optional package troubles nobody who does not use it. Another package offers a backend by an entry point:
+`OWN_BACKENDS` is our table of names, and `BACKENDS` has the others' too. A backend's module is imported when the
+backend is called for and not before, so a missing optional package troubles nobody who does not use it. Another package
+offers a backend by an entry point:
 
     [project.entry-points."rposst_opt.backends"]
     my-solver = "my_package.my_module:MySolver"
@@ -103,7 +104,7 @@ def _by_solver(prefix: str, module: str, kind: str, solvers: Iterable[str]) -> d
 
 CONVEX_SOLVERS = ("CLARABEL", "HIGHS", "SCS", "SCIPY", "OSQP", "ECOS", "PIQP", "SCIP", "GUROBI", "MOSEK")
 
-_OWN: dict[str, Entry] = {
+OWN_BACKENDS: dict[str, Entry] = {
     "exact": Entry("rposst_opt.solvers.exact", "Exact"),
     "regret-matching": Entry("rposst_opt.solvers.regret_matching", "RegretMatching"),
     "scipy-milp": Entry("formulations.direct", "DirectMilp"),
@@ -144,7 +145,7 @@ def offered_by_others(taken: Iterable[str]) -> dict[str, Entry]:
     return offered
 
 
-BACKENDS: dict[str, Entry] = {**_OWN, **offered_by_others(_OWN)}
+BACKENDS: dict[str, Entry] = {**OWN_BACKENDS, **offered_by_others(OWN_BACKENDS)}
 
 
 def entry_of(name: str) -> Entry:

@@ -4,7 +4,7 @@ A method is a backend with settled options. All of them see the same tuning matr
 are what is run in parallel.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from rposst_opt.backends import entry_of
@@ -53,5 +53,5 @@ def options_of(method: str, n_tuples: int, seed: int) -> dict[str, Any]:
     settled = METHODS[method]
     rounds = min(200, max(10, WORK_OF_GAMES // n_tuples)) if settled.rounds is None else settled.rounds
     asked = {"rounds": rounds, "samples_per_tuple": max(2, rounds // 10), "seed": seed, "threads": 1}
-    known = {option.name for option in fields(entry_of(method).make())}  # type: ignore[arg-type]  # they are dataclasses
+    known = entry_of(method).options
     return {name: value for name, value in asked.items() if name in known}

@@ -102,7 +102,7 @@ def choose_tests(tuning: FloatArray, size: int, methods: Sequence[str], seed: in
 
 
 def holdout_errors(results: FloatArray, split: Split, choice: Choice) -> FloatArray:
-    """How far the test's score is from each target's score, for each held-out policy.
+    """How far the test's score is from the full test's by each target, for each held-out policy.
 
     Returns
     -------

@@ -33,13 +33,22 @@ if TYPE_CHECKING:
 SEED = 2023
 
 
+# The code that chooses tests, in the package's folder: what predicts, words, writes and draws is left out.
+CHOOSING = (
+    "*.py",
+    "solvers/**/*.py",
+    "backends/__init__.py",
+    "backends/table.py",  # says what a backend's name stands for, with which options
+    "experiments/methods.py",
+    "experiments/protocol.py",
+)
+
+
 @cache
-def _sources() -> str:
-    """Tells states of the code apart that choose tests; what predicts, words, writes and draws is left out."""
-    package = Path(rposst_opt.__file__).parent
-    chooses = [*package.glob("*.py"), *package.glob("solvers/**/*.py"), package / "backends" / "__init__.py"]
-    chooses += [package / "experiments" / "methods.py", package / "experiments" / "protocol.py"]
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(chooses))).hexdigest()
+def sources_digest(package: Path = Path(rposst_opt.__file__).parent) -> str:
+    """Tells states of the code apart that may choose other tests."""
+    paths = sorted({path for pattern in CHOOSING for path in package.glob(pattern)})
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -81,7 +90,7 @@ class Task:
         """Tells tasks apart whose answers may differ."""
         n_tuples = comb(len(self.tuning), self.size)
         options = [(method, options_of(method, n_tuples, self.seed)) for method in self.methods]
-        asked = f"{_sources()} {self.name} {self.tuning.shape} {self.size} {self.seed} {options} "
+        asked = f"{sources_digest()} {self.name} {self.tuning.shape} {self.size} {self.seed} {options} "
         return hashlib.sha256(asked.encode() + np.ascontiguousarray(self.tuning).tobytes()).hexdigest()[:16]
 
 

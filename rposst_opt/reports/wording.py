@@ -1,6 +1,5 @@
 """What is said about a solution, in words that the terminal and the report share."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from rposst_opt.backends import ANYTIME
@@ -73,9 +72,5 @@ def agreement_words(report: Agreement) -> str:
     tuples = f", and on each of {len(report.by_tuple):,} sets of cases" if report.by_tuple else ""
     if report.agreed:
         return f"{answered} backends answered, and agree{tuples}."
-    return f"No agreement: {listed(sorted({finding.backend for finding in report.dissenters})) or 'nobody answered'}."
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names with commas between them."""
-    return ", ".join(names)
+    dissenters = sorted({finding.backend for finding in report.dissenters})
+    return f"No agreement: {', '.join(dissenters) or 'nobody answered'}."

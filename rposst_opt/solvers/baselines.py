@@ -34,8 +34,10 @@ from rposst_opt.contract import Budget, Candidate, Capabilities, Progress, Stats
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.measures import Mean, Measure, WorstCase
 from rposst_opt.problem import Need, Problem
+from rposst_opt.results import full_scores
 from rposst_opt.solvers.regret_matching import RegretMatching
 
+TIE_TOLERANCE = 1e-12  # in units of the largest loss
 CHUNK = 4096  # tuples that are scored at a time
 
 
@@ -90,28 +92,30 @@ class UniformSelection:
 
 def _least_average_for_the_worst_target(problem: Problem, budget: Budget) -> Candidate:
     """Minimise, over tuples, the largest average loss over policies that a target can cause."""
-    scores_of_targets = problem.targets @ problem.results  # (n_targets, n_policies)
-    required = np.array(problem.required_cases, dtype=np.int64)
-    best, chosen, done, limit = math.inf, problem.selectable_cases[: problem.size], 0, None
-    tuples = itertools.combinations(problem.selectable_cases, problem.size)
+    scores_of_targets = full_scores(problem.targets, problem.results)  # (n_targets, n_policies)
+    best, chosen, done, limit = math.inf, next(problem.tuples()), 0, None
+    tuples = problem.tuples()
     with budget.listening_for_interrupts():
         while chunk := list(itertools.islice(tuples, CHUNK)):
-            rows = np.array(chunk, dtype=np.int64)
-            total = problem.results[required].sum(axis=0) + problem.results[rows].sum(axis=1)
-            scores = total / problem.n_chosen
+            scores = problem.results[np.array(chunk, dtype=np.int64)].mean(axis=1)
             worst = np.full(len(chunk), -math.inf)
             for target in scores_of_targets:
                 worst = np.maximum(worst, problem.loss.value(scores, target).mean(axis=1))
-            at = int(np.argmin(worst))
-            if worst[at] < best:
+            at = _first_least(worst, problem)
+            if worst[at] < best - problem.allowance(TIE_TOLERANCE):
                 best, chosen = float(worst[at]), chunk[at]
             done += len(chunk)
             budget.tell(Progress(done=done, total=problem.n_tuples, objective=best))
             limit = budget.reached() if done < problem.n_tuples else None
             if limit is not None:
                 break
-    test = _uniform_test(problem, [*chosen, *problem.required_cases])
+    test = _uniform_test(problem, chosen)
     return Candidate(test=test, lower_bound=-math.inf, limit=limit, stats=Stats(tuples=done))
+
+
+def _first_least(values: FloatArray, problem: Problem) -> int:
+    """The place of the least value; of those that differ by rounding alone, the first."""
+    return int(np.argmax(values <= values.min() + problem.allowance(TIE_TOLERANCE)))
 
 
 def _uniform_test(problem: Problem, cases: Iterable[int]) -> EfficientTest:
@@ -130,11 +134,11 @@ class IterativeMinimax:
         counts = np.zeros(problem.n_cases, dtype=np.int64)
         counts[list(problem.required_cases)] = 1
         allowed = np.array(problem.eligible_cases)
-        policies, full_scores = problem.scenarios.policies, problem.scenarios.full_scores
+        policies, scores_of_targets = problem.scenarios.policies, problem.scenarios.full_scores
         for taken in range(len(problem.required_cases) + 1, problem.n_chosen + 1):
             scores = (counts @ problem.results + problem.results[allowed]) / taken
-            largest = problem.loss.value(scores[:, policies], full_scores).max(axis=1)
-            counts[allowed[int(np.argmin(largest))]] += 1
+            largest = problem.loss.value(scores[:, policies], scores_of_targets).max(axis=1)
+            counts[allowed[_first_least(largest, problem)]] += 1
         return Candidate(test=_filled_up(problem, counts.astype(np.float64)), lower_bound=-math.inf)
 
 
@@ -192,7 +196,7 @@ class KMeansAnchors:
         from sklearn.cluster import KMeans
         from threadpoolctl import threadpool_limits
 
-        distinct = len(np.unique(problem.results, axis=0))
+        distinct = len(np.unique(problem.first_alike))
         with threadpool_limits(1):  # tables are small, and threads that wait for each other take most of the time
             clusters = KMeans(min(problem.n_chosen, distinct), n_init=10, random_state=self.seed).fit(problem.results)
         distances = clusters.transform(problem.results)  # (n_cases, n_clusters)

@@ -18,31 +18,41 @@ allow are found as a least-distance problem, :math:`\min |w|` subject to :math:`
 least-squares problem of the same size (Lawson and Hanson, *Solving Least Squares Problems*, chapter 23).
 """
 
-from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.efficient_test import EfficientTest
-from rposst_opt.measures import Mean, Measure, Mixture
-from rposst_opt.problem import Problem
-from rposst_opt.solvers.kernels.response import ProblemArrays, scaled_problem_arrays
-from rposst_opt.solvers.kernels.tuple_game import make_tuple_game, place_row, settle
+from rposst_opt.solvers.kernels.response import ProblemArrays, with_mean_alone, with_share_of_mean
+from rposst_opt.solvers.kernels.tuple_game import TupleGame, make_tuple_game
+from rposst_opt.solvers.kernels.weighing import settle_set, tangent
 
 # In units of the largest loss there can be:
 OBJECTIVE_SLACK = 2e-11
 MEAN_SLACK = 2e-10  # the least mean loss is known less exactly
-ROUNDING = 1e-14
+ROUNDING = 1e-12  # of the least-distance problem, whose cuts are nearly parallel: the slack is a multiple of it
 
 TOLERANCE = 1e-12  # to which the weights of one set are settled
 ALLOWED = 2.5e-11  # by how much an objective may suffer for the sake of the mean
 
 MEAN_SHARES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)  # of the mean, added to a measure to choose among its optimal weights
-SHARP = 1e-4  # where every cut of the mixture that proves an optimum has a share above this, its weights are unique
+SHARP = 1e-3  # by how much the objective grows with the distance from weights that count as unique
 MOST_CUTS = 400
+NEAR = 1e-10  # by how much weights may miss a limit where cuts that are nearly parallel keep them from meeting it
+NO_MOVE = 1e-11  # of weights: more cuts do not help
 NO_DISTANCE = 1e-13  # a residual of the dual problem that is rounding: no weights are allowed
+
+
+class Weighed(NamedTuple):
+    """A set of cases, as rows of the arrays, with optimal weights; values in units of the largest loss."""
+
+    rows: IntArray
+    weights: FloatArray
+    objective: float
+    mean_loss: float
+    is_unique: bool  # whether no other weights have this objective and this mean loss
 
 
 class Weigher:
@@ -50,125 +60,121 @@ class Weigher:
 
     Parameters
     ----------
-    problem : Problem
-    cases : ndarray of int
-        The cases that may be weighed.
+    arrays : ProblemArrays
+        Scaled; their rows are the cases that may be weighed.
     """
 
-    def __init__(self, problem: Problem, cases: IntArray) -> None:
-        self.problem, self.cases = problem, cases
-        self.place_of = {case: place for place, case in enumerate(cases.tolist())}
+    def __init__(self, arrays: ProblemArrays) -> None:
+        self.arrays = arrays
+        self._games: dict[tuple[float, int], tuple[ProblemArrays, TupleGame]] = {}
 
-    def weigh(self, test: EfficientTest) -> EfficientTest:
-        """The same cases with the weights that are the answer; the test's own must be optimal."""
-        settled, is_unique = self._settle(test, self._arrays)
-        if is_unique and self._is_no_worse(settled, test):
-            return settled
-        best, is_unique = self._by_mean(test)
+    def weigh(self, rows: IntArray, weights: FloatArray) -> FloatArray:
+        """The weights of these rows that are the answer; those given must be optimal."""
+        return self.finish(self.by_mean(rows, weights))
+
+    def finish(self, weighed: Weighed) -> FloatArray:
+        """Of the weights that are as good in both ways, those with the least sum of squares."""
+        if weighed.is_unique:
+            return weighed.weights
+        return least_squares_weights(self.arrays, self._mean, weighed.rows, weighed.weights)
+
+    def by_mean(self, rows: IntArray, weights: FloatArray) -> Weighed:
+        """Weights with the least mean loss among the optimal ones; those given are taken if rounding spoils the search.
+
+        Where the optimal weights are not unique, a little of the mean is added to the measure. Where that is too much,
+        so that the objective suffers, it is a tenth of it, and in the end none.
+        """
+        best, objective, is_unique = self._settled(rows, 0.0)
         if is_unique:
-            return best
-        weights = least_squares_weights(self.problem, best.cases, best.weights)
-        return self.problem.test(cases=best.cases, weights=weights)
+            return self._weighed(rows, best, objective, is_unique=True)
+        given = self._value(rows, weights, self.arrays)
+        if given < objective:
+            best, objective = weights, given
+        for share in MEAN_SHARES:
+            settled, _, is_unique = self._settled(rows, share)
+            its_objective = self._value(rows, settled, self.arrays)
+            if its_objective <= objective + ALLOWED:
+                return self._weighed(rows, settled, its_objective, is_unique=is_unique)
+        return self._weighed(rows, best, objective, is_unique=False)
 
-    def weigh_by_mean(self, test: EfficientTest) -> EfficientTest:
-        """The same cases with some optimal weights that have the least mean loss."""
-        return self._by_mean(test)[0]
+    def _settled(self, rows: IntArray, share: float) -> tuple[FloatArray, float, bool]:
+        """The best weights with a share of the mean in the measure, their value, and whether no others have it."""
+        arrays, game = self._game(share, len(rows))
+        lower, upper, sharpness = settle_set(rows, np.inf, TOLERANCE, arrays, game)
+        is_settled = upper - lower <= 2 * TOLERANCE
+        is_unique = is_settled and sharpness > SHARP and not self._is_curved
+        return _on_simplex(game.vectors[1, : len(rows)]), upper, is_unique
 
-    def _by_mean(self, test: EfficientTest) -> tuple[EfficientTest, bool]:
-        """Weights with the least mean loss among the optimal ones, and whether no others have it.
+    def _weighed(self, rows: IntArray, weights: FloatArray, objective: float, *, is_unique: bool) -> Weighed:
+        return Weighed(rows, weights, objective, self._value(rows, weights, self._mean), is_unique)
 
-        A little of the mean is added to the measure. Where that is too much, so that the objective suffers, it is a
-        tenth of it, and in the end none.
-        """
-        for arrays in self._arrays_with_mean:
-            settled, is_unique = self._settle(test, arrays)
-            if self._is_no_worse(settled, test):
-                return settled, is_unique
-        return test, False
-
-    def _is_no_worse(self, test: EfficientTest, than: EfficientTest) -> bool:
-        allowed = self.problem.objective(than) + ALLOWED * self.problem.unit
-        return self.problem.objective(test) <= allowed
-
-    def _settle(self, test: EfficientTest, arrays: ProblemArrays) -> tuple[EfficientTest, bool]:
-        """The best weights for these arrays, and whether they are unique.
-
-        The weights are the multipliers of the program that mixes cuts (`solvers.kernels.tuple_game`). If none of its
-        basic variables is zero, no other multipliers are optimal, whatever cuts are added.
-        """
-        width = len(test.cases)
-        workspace = make_tuple_game(arrays, width)
-        for row, case in enumerate(test.cases):
-            place_row(row, self.place_of[case], arrays.results, workspace)
-        settle(width, np.inf, -np.inf, TOLERANCE, arrays, workspace)
-        weights = workspace.vectors[1, :width]
-        is_unique = bool(workspace.inverse[:width, width].min() > SHARP)
-        return self.problem.test(cases=test.cases, weights=weights / weights.sum()), is_unique
+    def _value(self, rows: IntArray, weights: FloatArray, arrays: ProblemArrays) -> float:
+        return tangent(rows, weights, arrays, np.empty(len(rows)))
 
     @cached_property
-    def _arrays(self) -> ProblemArrays:
-        return scaled_problem_arrays(self.problem, self.cases)
+    def _is_curved(self) -> bool:
+        """Whether the loss has curvature: then optima are flat, and cuts do not tell whether they are unique."""
+        return bool(self.arrays.coefficients[:, 2].any())
 
     @cached_property
-    def _arrays_with_mean(self) -> list[ProblemArrays]:
-        measures = [Mixture([(1 - share, self.problem.measure), (share, Mean())]) for share in MEAN_SHARES]
-        return [scaled_problem_arrays(replace(self.problem, measure=measure), self.cases) for measure in measures]
+    def _mean(self) -> ProblemArrays:
+        return with_mean_alone(self.arrays)
+
+    def _game(self, share: float, width: int) -> tuple[ProblemArrays, TupleGame]:
+        """The arrays with a share of the mean in the measure, and a workspace that keeps its cuts from set to set."""
+        if (share, width) not in self._games:
+            arrays = with_share_of_mean(self.arrays, share) if share else self.arrays
+            self._games[share, width] = arrays, make_tuple_game(arrays, width)
+        return self._games[share, width]
 
 
-def least_squares_weights(problem: Problem, cases: tuple[int, ...], weights: FloatArray) -> FloatArray:
+def least_squares_weights(
+    arrays: ProblemArrays, mean: ProblemArrays, rows: IntArray, weights: FloatArray
+) -> FloatArray:
     """The weights with the least sum of squares that have the objective and the mean loss of these, up to the slack.
 
-    Where curved losses need more cuts than there may be, the best of the weights known is returned: these.
+    Where more cuts are needed than there may be, the last weights are returned that come near; or else these.
 
     Parameters
     ----------
-    cases : tuple of int
+    arrays, mean : ProblemArrays
+        The problem, and the same with the mean as its measure.
+    rows : ndarray of int
     weights : ndarray
-        Of these cases, on the simplex; with the least objective and, among such, with the least mean loss.
+        Of these rows, on the simplex; with the least objective and, among such, with the least mean loss.
     """
+    width = len(rows)
+    cut = np.empty(width)
     limits = [
-        (side, side.at(weights)[0] + slack)
-        for side, slack in (
-            (_Side(problem, cases, problem.measure), OBJECTIVE_SLACK),
-            (_Side(problem, cases, Mean()), MEAN_SLACK),
-        )
+        (side, tangent(rows, weights, side, cut) + slack)
+        for side, slack in ((arrays, OBJECTIVE_SLACK), (mean, MEAN_SLACK))
     ]
-    width = len(cases)
-    rows, least = [*np.eye(width), np.ones(width), -np.ones(width)], [0.0] * width + [1.0, -1.0]
+    bounds, least = [*np.eye(width), np.ones(width), -np.ones(width)], [0.0] * width + [1.0, -1.0]
     shortest: FloatArray | None = np.full(width, 1 / width)
-    while len(rows) < MOST_CUTS and shortest is not None:
-        on_simplex = np.maximum(shortest, 0.0)
-        on_simplex /= on_simplex.sum()
-        cuts = []
+    near = weights
+    while len(bounds) < MOST_CUTS and shortest is not None:
+        on_simplex = _on_simplex(shortest)
+        cuts, excess = [], 0.0
         for side, limit in limits:
-            value, cut = side.at(on_simplex)
-            if value > limit + ROUNDING:
+            above = tangent(rows, on_simplex, side, cut) - limit
+            if above > ROUNDING:
                 cuts.append(limit - cut)  # Σ w_x c_x ≤ limit, and weights sum to one
-        if not cuts:
-            return on_simplex
-        rows, least = rows + cuts, least + [0.0] * len(cuts)
-        shortest = _shortest(np.array(rows), np.array(least))
-    return weights
+                excess = max(excess, above)
+        stands_still = np.abs(on_simplex - near).max() < NO_MOVE
+        if excess < NEAR:
+            near = on_simplex
+        if not cuts or stands_still:
+            break
+        bounds, least = bounds + cuts, least + [0.0] * len(cuts)
+        shortest = _shortest(np.array(bounds), np.array(least))
+    return near
 
 
-class _Side:
-    """One of the two values that must not grow: a measure of the losses, over the weights of some cases."""
-
-    def __init__(self, problem: Problem, cases: tuple[int, ...], measure: Measure) -> None:
-        self.problem, self.measure = problem, measure
-        self.results = problem.results[list(cases)]
-
-    def at(self, weights: FloatArray) -> tuple[float, FloatArray]:
-        """The value at these weights and its cut there, in units of the largest loss there can be."""
-        scenarios, loss = self.problem.scenarios, self.problem.loss
-        scores = (weights @ self.results)[scenarios.policies]
-        losses = loss.value(scores, scenarios.full_scores)
-        alpha = self.measure.weights(losses, scenarios.probabilities)
-        value = float(alpha @ losses)
-        pull = alpha * loss.slope(scores, scenarios.full_scores)
-        gradient = self.results @ np.bincount(scenarios.policies, pull, minlength=self.problem.n_policies)
-        cut: FloatArray = value + gradient - gradient @ weights
-        return value / self.problem.unit, cut / self.problem.unit
+def _on_simplex(weights: FloatArray) -> FloatArray:
+    """What rounding has left of a distribution, clipped and scaled."""
+    clipped = np.maximum(weights, 0.0)
+    on_simplex: FloatArray = clipped / clipped.sum()
+    return on_simplex
 
 
 def _shortest(rows: FloatArray, least: FloatArray) -> FloatArray | None:

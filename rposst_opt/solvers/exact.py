@@ -50,14 +50,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from rposst_opt.arrays import IntArray
+from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.certificate import Certificate
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError, Unsupported
 from rposst_opt.problem import Need, Problem
-from rposst_opt.solution import rank_tests
-from rposst_opt.solvers.canonical import Weigher
+from rposst_opt.solution import order_of_tests
+from rposst_opt.solvers.canonical import Weighed, Weigher
 from rposst_opt.solvers.kernels.compiling import compile_from_now_on
 from rposst_opt.solvers.kernels.response import least_loss, scaled_problem_arrays
 from rposst_opt.solvers.kernels.search_state import Plan
@@ -90,8 +90,8 @@ class Exact:
     The answer is a function of the problem. Of the sets of cases within 2e-10 of the largest loss from the best it is
     the one with the least mean loss, then with fewer cases whose results another of them has too, then the first by
     position (`solvers.ties`); its weights have the least mean loss among the optimal ones, then the least sum of
-    squares (`solvers.canonical`). On any machine the cases are the same, the weights within 1e-7 (with curved losses
-    1e-5, for their optima are flat) and the objective within 1e-9 of the largest loss. Not so where a limit or a gap
+    squares (`solvers.canonical`). On any machine the cases are the same, the weights within 1e-6 (with curved losses
+    1e-4, for their optima are flat) and the objective within 1e-9 of the largest loss. Not so where a limit or a gap
     ended the run early, and where ``Solution.one_of_many`` says that the ties were too many to be looked through.
 
     Parameters
@@ -322,19 +322,32 @@ class _Proof:
             found, one_of_many = tied_tests(self.searchers, self.best, 2 * MARGIN, self.budget.reached)
         else:
             found, one_of_many = [self.best], True
-        weigher = Weigher(self.problem, self.cases)
-        if len(found) == 1:
-            return (weigher.weigh(self._make_test(found[0])),), one_of_many
-        ranked = rank_tests(self.problem, [weigher.weigh_by_mean(self._make_test(test)) for test in found])
-        return tuple(weigher.weigh(entry.test) for entry in ranked[: self._wanted()]), one_of_many
+        weigher = Weigher(self.searchers.arrays)
+        weighed = [weigher.by_mean(self._rows(test), test.weights / test.weights.sum()) for test in found]
+        order = self._order(weighed)[: self._wanted()] if len(weighed) > 1 else [0]
+        return tuple(self._make_test(weighed[i].rows, weigher.finish(weighed[i])) for i in order), one_of_many
+
+    def _order(self, weighed: list[Weighed]) -> list[int]:
+        """The places of these sets in their order."""
+        unit = self.problem.unit
+        return order_of_tests(
+            self.problem,
+            objectives=[unit * each.objective for each in weighed],
+            mean_losses=[unit * each.mean_loss for each in weighed],
+            cases=[tuple(np.sort(self.cases[each.rows]).tolist()) for each in weighed],
+        )
 
     def _wanted(self) -> int | None:
         """How many tests are asked for; None for all that there are."""
         return None if self.method.all_optimal else self.method.top or 1
 
-    def _make_test(self, found: FoundTest) -> EfficientTest:
-        cases = [*self.problem.required_cases, *self.cases[list(found.cases)].tolist()]
-        return self.problem.test(cases=cases, weights=found.weights / found.weights.sum())
+    def _rows(self, found: FoundTest) -> IntArray:
+        """The rows of the arrays that a test is made of: those of the required cases come after all others."""
+        required = range(self.plan.n_selectable, len(self.cases))
+        return np.array([*required, *found.cases], dtype=np.int64)
+
+    def _make_test(self, rows: IntArray, weights: FloatArray) -> EfficientTest:
+        return self.problem.test(cases=self.cases[rows].tolist(), weights=weights)
 
     def make_certificate(self) -> Certificate:
         """The cuts that rule out every tuple; those that were found meanwhile get theirs now."""

@@ -16,13 +16,18 @@ few cases of the best test are swapped at random, and the search goes on from th
 
 Eight climbers share the work, each with its own seed and its own cuts, and compare what they have after every kick. So
 without a time limit the answer is the same with any number of threads.
+
+*Ties.* Where a search goes depends on prices and weights, and where these are not unique, on the last bits of the data.
+So it runs on numbers that are rounded to a grid, and of sets that are equally good the first by position is kept. The
+bound, and the weights of the set that is chosen in the end, are worked out from the numbers as they are; the weights
+are those that `solvers.canonical` defines.
 """
 
 import math
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import ClassVar
 
@@ -30,10 +35,12 @@ import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
+from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.baselines import KMeansAnchors
+from rposst_opt.solvers.canonical import Weigher
 from rposst_opt.solvers.kernels.cut_mixture import make_cut_mixture
-from rposst_opt.solvers.kernels.response import ProblemArrays, least_loss, scaled_problem_arrays
+from rposst_opt.solvers.kernels.response import ProblemArrays, least_loss, rounded_arrays, scaled_problem_arrays
 from rposst_opt.solvers.kernels.swaps import find_swap, price_cases, settle_rows, try_additions
 from rposst_opt.solvers.kernels.tuple_game import make_tuple_game
 from rposst_opt.solvers.running import available_cores, check_counts, running
@@ -43,6 +50,7 @@ TOLERANCE = 1e-11  # to which one tuple is solved
 IMPROVEMENT = 1e-9  # a swap must be better by this
 SLACK = 4e-12  # rounding of cuts
 
+DIGITS = 8  # of prices and weights that are told apart
 CLIMBERS = 8  # however many threads there are, so that the answer does not depend on them
 SWAPS_AT_ONCE = 64  # between two looks at the clock
 MOST_RELAXED = 256  # cases of the relaxation at a time
@@ -54,6 +62,11 @@ RELAXATION_SHARE = 0.2  # of the time limit, at most
 @dataclass(frozen=True, kw_only=True)
 class LocalSearch:
     """A good test by swaps, and a bound from the linear relaxation.
+
+    Without a limit of time the answer is a function of the problem, the options and, where scikit-learn is installed,
+    its clusters. On any machine the cases are the same, the weights within 1e-6 (with curved losses 1e-4) and the
+    objective within 1e-9 of the largest loss. The weights are the best of these cases; of several that are equally good
+    those with the least mean loss, and of these those with the least sum of squares (`solvers.canonical`).
 
     Parameters
     ----------
@@ -93,10 +106,9 @@ class LocalSearch:
                 search = _Search(problem, self, budget)
                 search.settle_first_tuple()
             limit = search.run()
-        best = search.best
-        order = np.argsort(best.rows)
+            test = search.best_test()
         return Candidate(
-            test=problem.test(cases=best.rows[order].tolist(), weights=best.weights[order] / best.weights.sum()),
+            test=test,
             lower_bound=float(search.bound * problem.unit),
             limit=limit,
             stats=run.stats(solved=sum(climber.settled for climber in search.climbers), kicks=search.kicks),
@@ -110,6 +122,21 @@ class _Found:
     rows: IntArray
     weights: FloatArray
     value: float
+
+    @property
+    def position(self) -> list[int]:
+        """What sets that are equally good are told apart by."""
+        return sorted(self.rows.tolist())
+
+
+def _cheapest_first(cases: IntArray, prices: FloatArray) -> IntArray:
+    """These cases by price; those that cost the same up to rounding by position."""
+    return cases[np.argsort(np.round(prices[cases], DIGITS), kind="stable")]
+
+
+def _heaviest_first(cases: IntArray, weights: FloatArray) -> IntArray:
+    """These cases by weight; those that weigh the same up to rounding in the order they come in."""
+    return cases[np.argsort(-np.round(weights, DIGITS), kind="stable")]
 
 
 class _Climber:
@@ -139,7 +166,7 @@ class _Climber:
         while len(rows) < self.n_rows:
             if len(rows):
                 self.settle(rows)
-                candidates = candidates[np.argsort(self.prices[candidates], kind="stable")]
+                candidates = _cheapest_first(np.sort(candidates), self.prices)
             if out_of_time():
                 return self.settle(np.concatenate([rows, candidates[: self.n_rows - len(rows)]]))
             chosen, _ = try_additions(rows, candidates, TOLERANCE, self.arrays, self.workspace, self.prices)
@@ -153,8 +180,8 @@ class _Climber:
         while True:
             outside = np.setdiff1d(self.selectable, rows)
             cheap = outside[self.prices[outside] < found.value - IMPROVEMENT]
-            candidates = cheap[np.argsort(self.prices[cheap], kind="stable")][: self.breadth]
-            places = self.n_fixed + np.argsort(found.weights[self.n_fixed :], kind="stable")
+            candidates = _cheapest_first(cheap, self.prices)[: self.breadth]
+            places = self.n_fixed + np.argsort(np.round(found.weights[self.n_fixed :], DIGITS), kind="stable")
             swap, total, helped = 0, len(places) * len(candidates), 0
             while swap < total and not helped and not out_of_time():
                 before = swap
@@ -181,7 +208,7 @@ class _Climber:
         rows = found.rows.copy()
         outside = np.setdiff1d(self.selectable, rows)
         count = min(len(outside), len(rows) - self.n_fixed, int(self.rng.integers(1, 5)))
-        near = outside[np.argsort(self.prices[outside], kind="stable")][: max(4 * self.breadth, count)]
+        near = _cheapest_first(outside, self.prices)[: max(4 * self.breadth, count)]
         places = self.n_fixed + self.rng.choice(len(rows) - self.n_fixed, count, replace=False)
         rows[places] = self.rng.choice(near, count, replace=False)
         return rows
@@ -192,12 +219,13 @@ class _Search:
 
     def __init__(self, problem: Problem, method: LocalSearch, budget: Budget) -> None:
         self.problem, self.method, self.budget = problem, method, budget
-        self.arrays = scaled_problem_arrays(problem, np.arange(problem.n_cases))
+        self.exact_arrays = scaled_problem_arrays(problem, np.arange(problem.n_cases))
+        self.arrays = rounded_arrays(self.exact_arrays)
         self.climbers = [
             _Climber(self.arrays, problem, method.breadth, seed)
             for seed in np.random.SeedSequence(method.seed).generate_state(CLIMBERS).tolist()
         ]
-        self.bound = least_loss(problem)
+        self.bound = self.bound_of_search = least_loss(problem)
         self.best: _Found
         self.kicks = 0
         self.limit: Limit | None = None
@@ -212,7 +240,9 @@ class _Search:
 
     def run(self) -> Limit | None:
         """Bound, climb from every start, and kick until nothing gets better."""
-        self._take(self._start(self.climbers[0], self._relax()))
+        rows, weights, self.bound_of_search = self._relax(self.arrays, self._spread_out())
+        _, _, self.bound = self._relax(self.exact_arrays, rows)
+        self._take(self._start(self.climbers[0], self._heaviest(rows, weights)))
         with ThreadPoolExecutor(self.method.threads or available_cores()) as pool:
             if not self._is_done():
                 self._take_all(pool.map(self._start, self.climbers, self._other_starts()))
@@ -224,6 +254,11 @@ class _Search:
                 idle = 0 if self.best.value < before.value - IMPROVEMENT else idle + 1
                 self._tell(idle)
         return None if self._is_proved() else self.limit
+
+    def best_test(self) -> EfficientTest:
+        """The best cases found, with their best weights."""
+        rows, weights = self.best.rows, self.best.weights / self.best.weights.sum()
+        return self.problem.test(cases=rows.tolist(), weights=Weigher(self.exact_arrays).weigh(rows, weights))
 
     def _start(self, climber: _Climber, rows: IntArray | None) -> _Found:
         """Climb from these rows, or from those that the climber grows."""
@@ -239,7 +274,8 @@ class _Search:
         return climber.climb(climber.settle(climber.kick(best)), self._out_of_time)
 
     def _take(self, found: _Found) -> None:
-        if found.value < self.best.value:
+        is_tie = abs(found.value - self.best.value) <= IMPROVEMENT
+        if found.position < self.best.position if is_tie else found.value < self.best.value:
             self.best = found
 
     def _take_all(self, found: Iterable[_Found]) -> None:
@@ -250,7 +286,7 @@ class _Search:
         return self._is_proved() or self._out_of_time()
 
     def _is_proved(self) -> bool:
-        return self.best.value - self.bound <= max(self.budget.gap / self.problem.unit, IMPROVEMENT)
+        return self.best.value - self.bound_of_search <= max(self.budget.gap / self.problem.unit, IMPROVEMENT)
 
     def _out_of_time(self) -> bool:
         if self.limit is None:
@@ -270,35 +306,44 @@ class _Search:
         )
 
     def _anchors(self) -> IntArray:
-        test = KMeansAnchors(seed=self.method.seed).solve(self.problem, Budget()).test
+        rounded = replace(self.problem, results=self.arrays.results)
+        test = KMeansAnchors(seed=self.method.seed).solve(rounded, Budget()).test
         assert test is not None
         required = self.problem.required_cases
         return np.array([*required, *(case for case in test.cases if case not in required)], dtype=np.int64)
 
-    def _relax(self) -> IntArray:
-        """Solve the linear relaxation as far as time allows; returns its heaviest cases, after the required ones."""
-        problem, arrays = self.problem, self.arrays
+    def _spread_out(self) -> IntArray:
+        """Some of the cases that are allowed, to begin the relaxation with."""
+        allowed = np.array(self.problem.eligible_cases, dtype=np.int64)
+        return np.ascontiguousarray(allowed[:: max(1, len(allowed) // ADDED_AT_ONCE)][:MOST_RELAXED])
+
+    def _relax(self, arrays: ProblemArrays, rows: IntArray) -> tuple[IntArray, FloatArray, float]:
+        """Solve the linear relaxation from these cases on, as far as time allows: its cases, weights and bound."""
+        problem, bound = self.problem, least_loss(self.problem)
         allowed = np.array(problem.eligible_cases, dtype=np.int64)
         most = min(len(allowed), MOST_RELAXED)
         workspace, mixture = make_tuple_game(arrays, most), make_cut_mixture(arrays, most)
         prices = np.empty(problem.n_cases)
-        rows = np.ascontiguousarray(allowed[:: max(1, len(allowed) // ADDED_AT_ONCE)][:most])
-        ends = time.monotonic() + RELAXATION_SHARE * (self.budget.time_limit_seconds or math.inf)
+        ends = time.monotonic() + RELAXATION_SHARE / 2 * (self.budget.time_limit_seconds or math.inf)
         for _ in range(MOST_RELAXATIONS):
             _, value = settle_rows(rows, TOLERANCE, arrays, workspace, mixture)
             weights = workspace.vectors[1, : len(rows)].copy()
             price_cases(arrays, mixture, prices)
-            self.bound = max(self.bound, float(prices[allowed].min()) - SLACK)
+            bound = max(bound, float(prices[allowed].min()) - SLACK)
             outside = np.setdiff1d(allowed, rows)
             cheap = outside[prices[outside] < value - IMPROVEMENT]
             if not len(cheap) or time.monotonic() > ends or self._out_of_time():
                 break
-            added = cheap[np.argsort(prices[cheap], kind="stable")][:ADDED_AT_ONCE]
+            added = _cheapest_first(cheap, prices)[:ADDED_AT_ONCE]
             # Cases without weight make the game larger; as many as have some are kept, in case they come back.
-            kept = rows[np.argsort(-weights, kind="stable")][: 2 * np.count_nonzero(weights > 0) + ADDED_AT_ONCE]
+            kept = _heaviest_first(rows, weights)[: 2 * np.count_nonzero(weights > 0) + ADDED_AT_ONCE]
             rows = np.concatenate([kept[: most - len(added)], added])
-        free = np.array([case not in problem.required_cases for case in rows], dtype=bool)
-        heavy = rows[free][np.argsort(-weights[free], kind="stable")]
-        spare = np.setdiff1d(np.array(problem.selectable_cases), heavy)
-        chosen = np.concatenate([heavy, spare])[: problem.size]
-        return np.concatenate([np.array(problem.required_cases, dtype=np.int64), chosen])
+        return rows, weights, bound
+
+    def _heaviest(self, rows: IntArray, weights: FloatArray) -> IntArray:
+        """The heaviest of these cases, as many as a test has, after the required ones."""
+        free = ~np.isin(rows, self.problem.required_cases)
+        heavy = _heaviest_first(rows[free], weights[free])
+        spare = np.setdiff1d(np.array(self.problem.selectable_cases), heavy)
+        chosen = np.concatenate([heavy, spare])[: self.problem.size]
+        return np.concatenate([np.array(self.problem.required_cases, dtype=np.int64), chosen])

@@ -186,7 +186,7 @@ class _Search:
         bound = self.lower_bound
         if self.done < self.problem.n_tuples:
             bound = min(bound, self._relaxation_bound())
-        return max(bound, self.problem.loss.pieces.minimum())
+        return max(bound, self.problem.pieces.minimum())
 
     def _relaxation_bound(self) -> float:
         everything = np.concatenate([self.required, self.selectable])

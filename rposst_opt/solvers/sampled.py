@@ -163,7 +163,7 @@ class _SampledGame:
         self.drawn = self.sampler.draw(self.rng, (self.rounds, self.n_drawn))
         self.tuples = all_tuples(problem)
         self.weights = np.full(self.tuples.shape, 1 / problem.n_chosen)
-        self.pieces = problem.loss.pieces
+        self.pieces = problem.pieces
         self.done = 0
 
     def warm_up(self) -> None:

@@ -68,6 +68,8 @@ class Front:
 
     def share_done(self) -> float:
         """The share of tuples that are dealt with."""
+        if self.is_done:
+            return 1.0
         free = 64 * self.nodes.excluded.shape[1] - np.bitwise_count(self.nodes.excluded).sum(axis=1, dtype=np.int64)
         kinds, counts = np.unique(np.stack([free, self.size - self.nodes.cases[:, -1]]), axis=1, return_counts=True)
         left = sum(math.comb(int(n), int(k)) * int(count) for (n, k), count in zip(kinds.T, counts, strict=True))

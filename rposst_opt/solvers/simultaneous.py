@@ -106,18 +106,18 @@ class Simultaneous:
         """Play all rounds."""
         return self._play(problem, Budget())[0].mixture()
 
-    def _play(self, problem: Problem, budget: Budget) -> "tuple[_MixedGame, Limit | None, Run]":
+    def _play(self, problem: Problem, budget: Budget) -> "tuple[_SimultaneousGame, Limit | None, Run]":
         if problem.n_tuples > MOST_TUPLES:
             raise Unsupported(f"CFR+ keeps the weights of all tuples, and {problem.n_tuples:,} are too many.")
         with running(budget) as run:
-            game = _MixedGame(problem, self)
+            game = _SimultaneousGame(problem, self)
             with run.getting_ready():
                 game.play_round()
             limit = game.play_on(budget)
         return game, limit, run
 
 
-class _MixedGame:
+class _SimultaneousGame:
     """The state of CFR+: pseudoregrets and averages of the tuple's decision and of every tuple's weights."""
 
     def __init__(self, problem: Problem, method: Simultaneous) -> None:
@@ -142,7 +142,7 @@ class _MixedGame:
 
     def play_round(self) -> None:
         """One round: the expected losses, the antagonist's answer, and both updates."""
-        problem, pieces = self.problem, self.problem.loss.pieces
+        problem, pieces = self.problem, self.problem.pieces
         alpha, policies, full_scores, value = self._answer()
         if value < self.least:
             self.least, self.best = value, (self.probabilities.copy(), self.weights.copy())
@@ -183,7 +183,7 @@ class _MixedGame:
         return np.full(k, 1 / k), policies[worst], full_scores[worst], float(expected[worst].mean())
 
     def _expected(self, policies: IntArray, full_scores: FloatArray) -> FloatArray:
-        pieces, expected = self.problem.loss.pieces, np.empty(len(full_scores))
+        pieces, expected = self.problem.pieces, np.empty(len(full_scores))
         expect_losses(
             self.tuples,
             self.weights,

@@ -69,7 +69,7 @@ def explorer_data(
 ) -> dict[str, Any]:
     """All that the scripts `explorer.js` and `game.js` read."""
     scenarios = problem.scenarios
-    pieces = problem.loss.pieces
+    pieces = problem.pieces
     settings = _settings(problem.measure)
     return {
         "cases": test.case_names,

@@ -1,17 +1,20 @@
 """The antagonist's best response: which scenarios count at given weights, and by how much."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.measures import Mean, equally_likely, tabulate, tabulate_mixture
+from rposst_opt.measures import Mean, Measure, equally_likely, tabulate, tabulate_mixture
 from rposst_opt.problem import Problem
+from rposst_opt.results import ALIKE_STEPS
 from rposst_opt.solvers.kernels.compiling import inlined, internal
 
 # How the antagonist finds the scenarios that count.
 BY_SELECTION, BY_SORTING, BY_PROBABILITY = 0, 1, 2
 SORTED_RUN = 16  # scenarios that are sorted by insertion before runs are merged
+GRID = 2.0**-30  # of scaled numbers, for searches that only look for good tests
 SELECTION_LIMIT = 48  # keeping a sorted list of the worst is faster than sorting everything up to about this length
 
 
@@ -36,28 +39,13 @@ class ProblemArrays(NamedTuple):
 
 def problem_arrays(problem: Problem) -> ProblemArrays:
     """Lay a problem out for the kernels."""
-    scenarios, pieces = problem.scenarios, problem.loss.pieces
-    d = len(scenarios.full_scores)
-    if equally_likely(scenarios.probabilities):
-        rank_weights = problem.measure.rank_weights(d)
-        most_chosen = int(np.flatnonzero(rank_weights)[-1]) + 1
-        edges, coefficients = np.empty(0), np.empty((0, 0))
-    else:
-        rank_weights = np.empty(0)
-        mixture = problem.measure.cvar_mixture(scenarios.probabilities)
-        edges, coefficients = tabulate(problem.measure.tail_weight) if mixture is None else tabulate_mixture(mixture)
-        least_likely_first = np.cumsum(np.sort(scenarios.probabilities))
-        most_chosen = min(d, 1 + int(np.searchsorted(least_likely_first, problem.measure.reach())))
-    if isinstance(problem.measure, Mean):
-        response = BY_PROBABILITY
-    else:
-        response = BY_SELECTION if most_chosen <= SELECTION_LIMIT else BY_SORTING
+    scenarios, pieces = problem.scenarios, problem.pieces
     occupied = np.diff(scenarios.offsets) > 0
     starts = scenarios.offsets[:-1][occupied]
     low, high = np.zeros(problem.n_policies), np.zeros(problem.n_policies)
     low[occupied] = np.minimum.reduceat(scenarios.full_scores, starts)
     high[occupied] = np.maximum.reduceat(scenarios.full_scores, starts)
-    return ProblemArrays(
+    arrays = ProblemArrays(
         results=np.ascontiguousarray(problem.results),
         offsets=scenarios.offsets,
         scenario_policies=scenarios.policies,
@@ -67,11 +55,65 @@ def problem_arrays(problem: Problem) -> ProblemArrays:
         probabilities=scenarios.probabilities,
         knots=pieces.knots,
         coefficients=pieces.coefficients,
+        rank_weights=np.empty(0),
+        tail_edges=np.empty(0),
+        tail_coefficients=np.empty((0, 0)),
+        response=BY_PROBABILITY,
+        most_chosen=len(scenarios.full_scores),
+    )
+    return _with_measure(arrays, problem.measure)
+
+
+def _with_measure(arrays: ProblemArrays, measure: Measure) -> ProblemArrays:
+    """The same arrays, but for the measure."""
+    d, probabilities = len(arrays.full_scores), arrays.probabilities
+    rank_weights, edges, coefficients = np.empty(0), np.empty(0), np.empty((0, 0))
+    if equally_likely(probabilities):
+        rank_weights = measure.rank_weights(d)
+        most_chosen = int(np.flatnonzero(rank_weights)[-1]) + 1
+    else:
+        mixture = measure.cvar_mixture(probabilities)
+        edges, coefficients = tabulate(measure.tail_weight) if mixture is None else tabulate_mixture(mixture)
+        least_likely_first = np.cumsum(np.sort(probabilities))
+        most_chosen = min(d, 1 + int(np.searchsorted(least_likely_first, measure.reach())))
+    if isinstance(measure, Mean):
+        response = BY_PROBABILITY
+    else:
+        response = BY_SELECTION if most_chosen <= SELECTION_LIMIT else BY_SORTING
+    return arrays._replace(
         rank_weights=rank_weights,
         tail_edges=edges,
         tail_coefficients=coefficients,
         response=response,
         most_chosen=most_chosen if response == BY_SELECTION else d,
+    )
+
+
+def with_mean_alone(arrays: ProblemArrays) -> ProblemArrays:
+    """The same arrays with the mean as the measure."""
+    return arrays._replace(
+        rank_weights=np.empty(0),
+        tail_edges=np.empty(0),
+        tail_coefficients=np.empty((0, 0)),
+        response=BY_PROBABILITY,
+        most_chosen=len(arrays.full_scores),
+    )
+
+
+def with_share_of_mean(arrays: ProblemArrays, share: float) -> ProblemArrays:
+    """The same arrays with a share of the mean in their measure: the tail weight g(u) is (1 - share) g(u) + share u."""
+    d = len(arrays.full_scores)
+    if arrays.response == BY_PROBABILITY:
+        return arrays
+    coefficients = (1 - share) * arrays.tail_coefficients
+    if len(coefficients):
+        coefficients[:, 0] += share * arrays.tail_edges[:-1]
+        coefficients[:, 1] += share * np.diff(arrays.tail_edges)
+    return arrays._replace(
+        rank_weights=(1 - share) * arrays.rank_weights + share / d,
+        tail_coefficients=coefficients,
+        response=BY_SELECTION if d <= SELECTION_LIMIT else BY_SORTING,
+        most_chosen=d,
     )
 
 
@@ -83,21 +125,48 @@ def scaled_problem_arrays(problem: Problem, cases: IntArray) -> ProblemArrays:
     """
     arrays = problem_arrays(problem)
     spread = float(np.ptp(problem.results)) or 1.0
+    rounding = ALIKE_STEPS * np.finfo(np.float64).eps * float(np.abs(problem.results).max())
+    divisor = spread if spread > rounding else math.inf  # where only rounding tells results apart, they are all alike
     middle = problem.results.min(axis=0) / 2 + problem.results.max(axis=0) / 2
-    pieces = problem.loss.pieces.rescaled(error_unit=spread, value_unit=problem.unit)
+    pieces = problem.pieces.rescaled(error_unit=spread, value_unit=problem.unit)
     return arrays._replace(
-        results=np.ascontiguousarray((problem.results[cases] - middle) / spread),
-        full_scores=(arrays.full_scores - middle[arrays.scenario_policies]) / spread,
-        least_full_scores=(arrays.least_full_scores - middle) / spread,
-        greatest_full_scores=(arrays.greatest_full_scores - middle) / spread,
+        results=np.ascontiguousarray((problem.results[cases] - middle) / divisor),
+        full_scores=(arrays.full_scores - middle[arrays.scenario_policies]) / divisor,
+        least_full_scores=(arrays.least_full_scores - middle) / divisor,
+        greatest_full_scores=(arrays.greatest_full_scores - middle) / divisor,
         knots=pieces.knots,
         coefficients=pieces.coefficients,
     )
 
 
+def rounded_arrays(arrays: ProblemArrays) -> ProblemArrays:
+    """The same arrays with all numbers on a grid, so that their last bits do not choose the path of a search.
+
+    Numbers that make ties are fractions with small denominators, and these do not lie halfway between two points of a
+    grid whose width is a power of two.
+    """
+    return arrays._replace(
+        results=_on_grid(arrays.results),
+        full_scores=_on_grid(arrays.full_scores),
+        least_full_scores=_on_grid(arrays.least_full_scores),
+        greatest_full_scores=_on_grid(arrays.greatest_full_scores),
+        probabilities=_on_grid(arrays.probabilities),
+        knots=_on_grid(arrays.knots),
+        coefficients=_on_grid(arrays.coefficients),
+        rank_weights=_on_grid(arrays.rank_weights),
+        tail_coefficients=_on_grid(arrays.tail_coefficients),
+    )
+
+
+def _on_grid(values: FloatArray) -> FloatArray:
+    rounded: FloatArray = np.round(values / GRID) * GRID
+    rounded.setflags(write=values.flags.writeable)  # for arrays that are locked, kernels are compiled once more
+    return rounded
+
+
 def least_loss(problem: Problem) -> float:
     """No loss is below this, in units of the largest there can be; a loss that falls for ever is least at an end."""
-    least = float(problem.loss.pieces.minimum() / problem.unit)
+    least = float(problem.pieces.minimum() / problem.unit)
     return least if np.isfinite(least) else -1.0
 
 

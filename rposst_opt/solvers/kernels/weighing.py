@@ -1,0 +1,82 @@
+"""Weights of one set of cases after the other: are they the only optimal ones, and what are they worth?"""
+
+import numpy as np
+
+from rposst_opt.arrays import FloatArray, IntArray
+from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays
+from rposst_opt.solvers.kernels.response import (
+    BY_SELECTION,
+    ProblemArrays,
+    average_loss,
+    bound_losses,
+    list_all,
+    make_response,
+    score_policies,
+    select_worst,
+    slope_at,
+    weigh_scenarios,
+)
+from rposst_opt.solvers.kernels.tuple_game import KEPT, NEXT, TupleGame, place_row, settle
+
+
+@compiled_when_it_pays
+def settle_set(
+    rows: IntArray, threshold: float, tolerance: float, arrays: ProblemArrays, workspace: TupleGame
+) -> tuple[float, float, float]:
+    """Settle these rows: a proved bound, the objective of the best weights, and how sharp the optimum is.
+
+    The weights are the multipliers of the program that mixes cuts. If none of its basic variables is zero, no other
+    multipliers are optimal, whatever cuts are added: at any other weights one of the basic cuts is higher, by the
+    distance times the least basic variable over the largest entry of the inverse, up to the number of rows.
+    """
+    n_rows = rows.shape[0]
+    for i in range(n_rows):
+        place_row(i, rows[i], arrays.results, workspace)
+    lower, upper = settle(n_rows, threshold, -np.inf, tolerance, arrays, workspace)
+    if lower < threshold and upper - lower > 2 * tolerance:
+        # Cuts of other sets that are nearly alike have spoiled the basis. Begin without them.
+        workspace.state[KEPT], workspace.state[NEXT] = 0, 0
+        lower, upper = settle(n_rows, threshold, -np.inf, tolerance, arrays, workspace)
+    least, largest = np.inf, 1.0
+    for i in range(n_rows):
+        least = min(least, workspace.inverse[i, n_rows])
+        for j in range(n_rows):
+            largest = max(largest, abs(workspace.inverse[i, j]))
+    return lower, upper, least / largest
+
+
+@compiled_when_it_pays
+def tangent(rows: IntArray, weights: FloatArray, arrays: ProblemArrays, cut: FloatArray) -> float:
+    """The objective at these weights of the rows; its cut there, at each row, is written to `cut`."""
+    n_policies = arrays.results.shape[1]
+    knots, coefficients, full_scores = arrays.knots, arrays.coefficients, arrays.full_scores
+    scores, response = np.empty(n_policies), make_response(arrays.most_chosen)
+    score_policies(arrays.results, rows, weights, scores)
+    if arrays.response == BY_SELECTION:
+        bounds, scratch = np.empty(n_policies), np.empty(n_policies)
+        low, high = arrays.least_full_scores, arrays.greatest_full_scores
+        bound_losses(scores, low, high, knots, coefficients, bounds, scratch)
+        losses, worst, policies = response.losses, response.scenarios, response.policies
+        select_worst(scores, bounds, arrays.offsets, full_scores, knots, coefficients, losses, worst, policies)
+    else:
+        list_all(scores, arrays, response)
+    weigh_scenarios(
+        arrays.response,
+        response.scenarios,
+        arrays.probabilities,
+        arrays.rank_weights,
+        arrays.tail_edges,
+        arrays.tail_coefficients,
+        response.weights,
+    )
+    value = average_loss(response.losses, response.weights)
+    pulls = np.zeros(n_policies)
+    for h in range(response.scenarios.shape[0]):
+        j = response.policies[h]
+        error = scores[j] - full_scores[response.scenarios[h]]
+        pulls[j] += response.weights[h] * slope_at(error, knots, coefficients)
+    for i in range(rows.shape[0]):
+        cut[i] = value
+        for j in range(n_policies):
+            cut[i] += pulls[j] * (arrays.results[rows[i], j] - scores[j])
+    return value
