@@ -160,6 +160,7 @@ def verify_certificate(
     seed : int
         For drawing them.
     """
+    problem = problem.stated  # the one that solvers prove things about
     complete = problem.n_tuples <= MOST_ENUMERATED
     n_tuples = problem.n_tuples
 

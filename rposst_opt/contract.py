@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import FrameType
 from typing import Protocol
@@ -112,6 +112,8 @@ class Capabilities:
         Import names of the packages it needs, probed without importing.
     extra : str or None
         The extra of this distribution that installs them, if they do not come along anyway.
+    weighs_freely : bool
+        False where its weights follow a rule, so that an offset is of no use to it.
     promised_gap : callable or None
         From a problem, how far above the optimum an answer may be: what a method with a rate is held to.
     unusable : str or None
@@ -126,6 +128,7 @@ class Capabilities:
     requires: tuple[str, ...] = ()
     extra: str | None = None
     is_heuristic: bool = False
+    weighs_freely: bool = True
     promised_gap: Callable[[Problem], float] | None = field(default=None, compare=False)
     unusable: str | None = None
 
@@ -201,6 +204,23 @@ class Budget:
             yield
         finally:
             signal.signal(signal.SIGINT, before)
+
+
+def ask(problem: Problem, backend: "Backend", budget: Budget) -> Candidate:
+    """Have a backend solve a problem: it is given the problem as solvers state it, and its tests are translated back.
+
+    A certificate is one for the `Problem.stated` problem.
+    """
+    if not problem.offset:
+        return backend.solve(problem, budget)
+    if not backend.capabilities.weighs_freely:
+        return backend.solve(replace(problem, offset=False), budget)
+    candidate = backend.solve(problem.stated, budget)
+    return replace(
+        candidate,
+        test=None if candidate.test is None else problem.from_stated(candidate.test),
+        ranking=tuple(problem.from_stated(test) for test in candidate.ranking),
+    )
 
 
 class Backend(Protocol):

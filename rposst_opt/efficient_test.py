@@ -1,5 +1,6 @@
 """The product: a few test cases with weights, which can score any policy."""
 
+import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from rposst_opt.arrays import FloatArray, as_numbers, read_only
 from rposst_opt.errors import ProblemError
-from rposst_opt.results import is_frame
+from rposst_opt.results import Scale, is_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +33,8 @@ class EfficientTest:
         The chosen cases' names; their positions where they have none.
     n_cases : int
         How many cases the full test has.
+    offset : float, optional
+        What is added to every score. With an offset the weights may sum to less than one (`Problem`, `offset`).
 
     Examples
     --------
@@ -46,16 +49,25 @@ class EfficientTest:
     weights: FloatArray
     case_names: tuple[str, ...]
     n_cases: int
+    offset: float
 
     def __init__(
-        self, *, cases: Sequence[int], weights: ArrayLike, n_cases: int, case_names: Sequence[str] | None = None
+        self,
+        *,
+        cases: Sequence[int],
+        weights: ArrayLike,
+        n_cases: int,
+        case_names: Sequence[str] | None = None,
+        offset: float | None = None,
     ) -> None:
         try:
             positions = [operator.index(case) for case in cases]
         except TypeError:
             raise ProblemError(f"the cases of a test must be whole numbers, got {list(cases)}.") from None
         names = [str(case) for case in positions] if case_names is None else [str(name) for name in case_names]
-        simplex = _on_the_simplex(weights)
+        simplex = _on_the_simplex(weights, may_be_less=offset is not None)
+        if offset is not None and not math.isfinite(offset):
+            raise ProblemError(f"the offset of a test must be a finite number, got {offset}.")
         if not len(positions) == len(simplex) == len(names):
             raise ProblemError(
                 f"a test needs one weight and one name per case, got {len(positions)} cases, {len(simplex)} weights "
@@ -70,6 +82,7 @@ class EfficientTest:
         object.__setattr__(self, "weights", read_only(simplex[order]))
         object.__setattr__(self, "case_names", tuple(names[i] for i in order))
         object.__setattr__(self, "n_cases", int(n_cases))
+        object.__setattr__(self, "offset", 0.0 if offset is None else float(offset))
 
     def full_weights(self) -> FloatArray:
         """The weights over all cases of the full test, zero where a case was not chosen."""
@@ -90,8 +103,23 @@ class EfficientTest:
         if not np.isfinite(rows).all():
             raise ProblemError("`new_results` must be finite for the cases of the test.")
         # Not a matrix product: that may round equal columns differently, and equal policies must rank alike.
-        scores: FloatArray = (self.weights[:, None] * rows).sum(axis=0)
+        scores: FloatArray = self.offset + (self.weights[:, None] * rows).sum(axis=0)
         return scores
+
+    @property
+    def has_offset(self) -> bool:
+        """Whether a score is more than an average of results."""
+        return self.offset != 0.0 or abs(self.weights.sum() - 1.0) > WEIGHT_TOLERANCE
+
+    def in_file_units(self, scale: Scale) -> "EfficientTest":
+        """The same test for results that are not rescaled: an offset depends on units, weights do not."""
+        if not self.has_offset:
+            return self
+        missing = 1.0 - float(self.weights.sum())
+        offset = scale.low * missing + scale.error_in_file_units(self.offset)
+        return EfficientTest(
+            cases=self.cases, weights=self.weights, case_names=self.case_names, n_cases=self.n_cases, offset=offset
+        )
 
     def _rows_by_name(self, frame: "pd.DataFrame") -> FloatArray:
         names = [str(name) for name in frame.index]
@@ -117,14 +145,18 @@ class EfficientTest:
         )
 
 
-def _on_the_simplex(weights: ArrayLike) -> FloatArray:
+def _on_the_simplex(weights: ArrayLike, *, may_be_less: bool) -> FloatArray:
+    """Weights without what rounding and solvers' tolerances have done to them."""
     simplex = as_numbers("weights", weights)
     if simplex.ndim != 1 or not np.isfinite(simplex).all():
         raise ProblemError(f"the weights of a test must be a list of finite numbers, got {simplex.tolist()}.")
     with np.errstate(over="ignore"):
         total = simplex.sum()
-    if (simplex < -WEIGHT_TOLERANCE).any() or abs(total - 1) > WEIGHT_TOLERANCE:
-        raise ProblemError(f"the weights of a test must be non-negative and sum to 1, got {simplex.tolist()}.")
+    excess = total - 1 if may_be_less else abs(total - 1)
+    if (simplex < -WEIGHT_TOLERANCE).any() or excess > WEIGHT_TOLERANCE:
+        at_most = "at most 1" if may_be_less else "1"
+        raise ProblemError(f"the weights of a test must be non-negative and sum to {at_most}, got {simplex.tolist()}.")
     simplex = np.maximum(simplex, 0.0)
-    simplex /= simplex.sum()
+    if not may_be_less or simplex.sum() > 1:
+        simplex /= simplex.sum()
     return simplex

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rposst_opt.arrays import FloatArray, IntArray, as_numbers, read_only
-from rposst_opt.efficient_test import EfficientTest
+from rposst_opt.efficient_test import WEIGHT_TOLERANCE, EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.losses import AbsoluteError, Loss, PiecewiseQuadratic
 from rposst_opt.measures import CVaR, Measure
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind")
 
 ROUNDING_STEPS = 16  # how many roundings in a row, all the same way, a score may suffer
+PHANTOMS = ("always the lowest", "always the highest")  # what an offset is a mixture of
 SUM_TOLERANCE = 1e-6  # by how much a distribution written in decimals may miss a sum of one
 
 
@@ -88,6 +89,14 @@ class Problem:
     required_cases, forbidden_cases : iterable of int or str
         Cases that every test has (τ⁰) or none may have, by position or by name.
     case_names, policy_names : sequence of str, optional
+    offset : bool
+        Whether a score may have an offset and weights that sum to less than one:
+
+        .. math:: \text{offset} + \sum_x w_x A_{xj}, \quad w \ge 0,\ \textstyle\sum w \le 1,\quad
+                  (1 - \textstyle\sum w)\,\min A \le \text{offset} \le (1 - \textstyle\sum w)\,\max A
+
+        Scores stay in the range of results. The paper has none; with one, tests of few cases are often much closer
+        for policies that they were not tuned on.
 
     Examples
     --------
@@ -108,6 +117,7 @@ class Problem:
     forbidden_cases: tuple[int, ...]
     case_names: tuple[str, ...]
     policy_names: tuple[str, ...]
+    offset: bool
 
     def __init__(
         self,
@@ -122,6 +132,7 @@ class Problem:
         forbidden_cases: Iterable[int | str] = (),
         case_names: Sequence[str] | None = None,
         policy_names: Sequence[str] | None = None,
+        offset: bool = False,
     ) -> None:
         set_field = object.__setattr__  # the fields are frozen for everyone else
         if is_frame(results):
@@ -149,6 +160,7 @@ class Problem:
         set_field(self, "required_cases", required)
         set_field(self, "forbidden_cases", forbidden)
         set_field(self, "size", self._checked_size(size))
+        set_field(self, "offset", _instance_of(bool, "offset", offset))
 
     def _check_range(self) -> None:
         if not (np.isfinite(self.loss_scale) and np.isfinite(self.rounding)):
@@ -235,6 +247,49 @@ class Problem:
         return replace(self, forbidden_cases=(*self.forbidden_cases, *others))
 
     @cached_property
+    def stated(self) -> "Problem":
+        """The problem as solvers are given it: without an offset, and if there is one, with two required cases more.
+
+        An offset is a mixture of two phantom cases, one whose result is always the least in the table and one whose
+        result is always the greatest. They have no weight in any target. So all methods, cuts and proofs apply.
+        """
+        if not self.offset:
+            return self
+        phantoms = np.repeat([[self.results.min()], [self.results.max()]], self.n_policies, axis=1)
+        return Problem(
+            results=np.vstack([self.results, phantoms]),
+            size=self.size,
+            measure=self.measure,
+            loss=self.loss,
+            targets=np.hstack([self.targets, np.zeros((len(self.targets), 2))]),
+            probabilities=self.probabilities,
+            required_cases=(*self.required_cases, self.n_cases, self.n_cases + 1),
+            forbidden_cases=self.forbidden_cases,
+            case_names=[*self.case_names, *_unused_names(self.case_names, PHANTOMS)],
+            policy_names=self.policy_names,
+        )
+
+    def from_stated(self, test: EfficientTest) -> EfficientTest:
+        """A test of the `stated` problem as one of this: the weights of the phantom cases make the offset."""
+        if not self.offset:
+            return test
+        weights = test.full_weights()
+        cases = [case for case in test.cases if case < self.n_cases]
+        offset = float(weights[self.n_cases :] @ self.stated.results[self.n_cases :, 0])
+        return self.test(cases=cases, weights=weights[cases], offset=offset)
+
+    def to_stated(self, test: EfficientTest) -> EfficientTest:
+        """A test of this problem as one of the `stated` problem."""
+        if not self.offset:
+            return test
+        low, high = float(self.results.min()), float(self.results.max())
+        missing = max(1.0 - float(test.weights.sum()), 0.0)
+        share = (test.offset - missing * low) / (high - low) if high > low else 0.0
+        of_high = min(max(share, 0.0), missing)
+        weights = [*test.weights, missing - of_high, of_high]
+        return self.stated.test(cases=[*test.cases, self.n_cases, self.n_cases + 1], weights=weights)
+
+    @cached_property
     def first_alike(self) -> IntArray:
         """For every case, the first one with the same results, up to rounding: itself, if no earlier one has them."""
         return read_only(first_alike(self.results))
@@ -297,14 +352,15 @@ class Problem:
             }
         )
 
-    def test(self, *, cases: Iterable[int | str], weights: ArrayLike) -> EfficientTest:
-        """Make a test of these cases, by position or name, and their weights."""
+    def test(self, *, cases: Iterable[int | str], weights: ArrayLike, offset: float | None = None) -> EfficientTest:
+        """Make a test of these cases, by position or name, and their weights; with an offset, if that is allowed."""
         positions = [self._positions([case])[0] for case in cases]
         return EfficientTest(
             cases=positions,
             weights=weights,
             case_names=[self.case_names[case] for case in positions],
             n_cases=self.n_cases,
+            offset=offset,
         )
 
     def why_not(self, test: EfficientTest) -> str | None:
@@ -319,13 +375,21 @@ class Problem:
             return f"it has the forbidden test case {banned[0]!r}"
         if len(test.cases) != self.n_chosen:
             return f"it has {len(test.cases)} test cases, and the problem asks for {self.n_chosen}"
+        if test.has_offset and not self.offset:
+            return "it has an offset, and the problem allows none"
+        missing_weight = 1.0 - float(test.weights.sum())
+        least, most = missing_weight * float(self.results.min()), missing_weight * float(self.results.max())
+        slack = WEIGHT_TOLERANCE * max(1.0, float(np.abs(self.results).max()))
+        if not least - slack <= test.offset <= most + slack:
+            return f"its offset of {test.offset:g} is beyond the range of results, {least:g} to {most:g}"
         return None
 
     def scores(self, test: EfficientTest) -> FloatArray:
         """The small test's score of every tuning policy."""
         if test.n_cases != self.n_cases:
             raise ProblemError(f"a test of {test.n_cases} test cases does not fit a problem of {self.n_cases}.")
-        return test.weights @ self.results[list(test.cases)]
+        scores: FloatArray = test.offset + test.weights @ self.results[list(test.cases)]
+        return scores
 
     def losses(self, test: EfficientTest) -> FloatArray:
         """The loss of every scenario."""
@@ -357,7 +421,10 @@ class Problem:
 
         The objective is convex in the weights, so it lies above its tangent at this test; on the simplex the tangent's
         constant can be given to every case. Hence no weights on a set of cases can do better than the least c_x in it.
+        With an offset, two more numbers follow, for the phantom cases of the `stated` problem.
         """
+        if self.offset:
+            return self.stated.cut(self.to_stated(test))
         gradient = self.subgradient(test)
         cut: FloatArray = self.objective(test) + (gradient - gradient @ test.full_weights())
         return cut
@@ -393,6 +460,14 @@ def _checked_names(name: str, names: Sequence[object] | None, count: int) -> tup
         repeated = next(each for each in checked if checked.count(each) > 1)
         raise ProblemError(f"`{name}` must differ from each other, got {repeated!r} more than once.")
     return checked
+
+
+def _unused_names(taken: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """These names, with as many dashes before them as it takes to differ from those that are taken."""
+    names = list(wanted)
+    while set(names) & set(taken):
+        names = ["-" + name for name in names]
+    return names
 
 
 def _noun(name: str) -> str:

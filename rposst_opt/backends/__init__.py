@@ -22,7 +22,7 @@ from rposst_opt.backends.table import (
     name_of,
     why_unusable,
 )
-from rposst_opt.contract import Backend, Budget, Candidate, Limit, Progress
+from rposst_opt.contract import Backend, Budget, Candidate, Limit, Progress, ask
 from rposst_opt.errors import BackendFailure, ProblemError, Unsupported
 from rposst_opt.problem import Problem
 from rposst_opt.solution import Solution, Status, rank_tests
@@ -113,7 +113,7 @@ def _check_capable(problem: Problem, name: str, backend: Backend) -> None:
 def _ask(problem: Problem, backend: Backend, budget: Budget) -> Candidate:
     """Have the backend solve the problem; an interrupt that it does not listen to ends it without an answer."""
     try:
-        return backend.solve(problem, budget)
+        return ask(problem, backend, budget)
     except KeyboardInterrupt:
         if budget.reached() is Limit.INTERRUPT:
             raise  # the second one: the first has asked the backend to stop

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rposst_opt.backends import BACKENDS, entry_of, judge, make_backend, name_of, why_unusable
-from rposst_opt.contract import Backend, Budget, Candidate, Capabilities
+from rposst_opt.contract import Backend, Budget, Candidate, Capabilities, ask
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import BackendFailure, ProblemError, RposstError
 from rposst_opt.problem import Problem
@@ -276,7 +276,7 @@ class _Worker(threading.Thread):
             started = time.perf_counter()
             candidate, error = None, None
             try:
-                candidate = backend.solve(problem, Budget(time_limit_seconds=time_limit_seconds))
+                candidate = ask(problem, backend, Budget(time_limit_seconds=time_limit_seconds))
             except BaseException as raised:
                 error = raised
             compile_seconds = candidate.stats.compile_seconds if isinstance(candidate, Candidate) else 0.0
@@ -398,7 +398,7 @@ def _missed_optimum(
     if not capabilities.finds_optimum:
         if capabilities.promised_gap is None:
             return None
-        allowance += capabilities.promised_gap(problem)
+        allowance += capabilities.promised_gap(problem.stated)
     if missed > allowance:
         return (
             f"its test is at {finding.solution.objective:.9g}, and {best.backend} found one at "

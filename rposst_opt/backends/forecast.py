@@ -52,6 +52,7 @@ GROWING = ("log_tuples", "log_cases", "log_scenarios", "chosen", "log_rank")
 
 def features(problem: Problem, gap: float = 0.0) -> dict[str, float]:
     """What times are predicted from: sizes, the tail that counts, how alike cases are, and the gap that will do."""
+    problem = problem.stated
     log_tuples = math.log10(problem.n_tuples)
     tail = max(problem.measure.reach(), 1.0 / problem.n_scenarios)
     return {

@@ -79,6 +79,9 @@ Forbid = Annotated[
     list[str] | None, typer.Option(metavar="CASE", help="A test case that the test must not have; repeat for more.")
 ]
 Rescale = Annotated[bool, typer.Option(help="Map all results to [0, 1] first, as the paper does.")]
+Offset = Annotated[
+    bool, typer.Option("--offset", help="Let scores have an offset, with weights that sum to one at most.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 TimeLimit = Annotated[float | None, typer.Option(metavar="SECONDS", help="Stop then, with the best test so far.")]
 
@@ -100,6 +103,7 @@ class ProblemOptions:
     require: Require = None
     forbid: Forbid = None
     rescale: Rescale = True
+    offset: Offset = False
 
     @property
     def files(self) -> list[Path]:
@@ -199,6 +203,7 @@ def read_problem(options: ProblemOptions) -> Stated:
         forbidden_cases=options.forbid or (),
         case_names=list(table.index),
         policy_names=list(table.columns),
+        offset=options.offset,
     )
     if sharpness is not None:
         target_names = [f"beta {name}" for name in target_names]

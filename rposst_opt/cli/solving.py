@@ -222,7 +222,9 @@ def export(
     reason = entry.capabilities.why_not(problem)
     if reason is not None:
         raise ProblemError(f"this problem is no mixed-integer linear program: {reason}.")
-    write_with(out, lambda path: entry.module_attribute("write_model")(problem, path))
-    console(stderr=True).print(
-        f"{out}: y_3 says whether test case number 3 (counted from 0) is chosen, w_3 is its weight.", markup=False
-    )
+    write_with(out, lambda path: entry.module_attribute("write_model")(problem.stated, path))
+    said = f"{out}: y_3 says whether test case number 3 (counted from 0) is chosen, w_3 is its weight."
+    if problem.offset:
+        low, high = problem.n_cases, problem.n_cases + 1
+        said += f" The offset is a mixture: w_{low} times the lowest result and w_{high} times the highest."
+    console(stderr=True).print(said, markup=False)

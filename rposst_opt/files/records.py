@@ -32,6 +32,7 @@ def solution_record(problem: Problem, solution: Solution, scale: Scale) -> dict[
         "cases": [] if test is None else list(test.case_names),
         "positions": [] if test is None else list(test.cases),
         "weights": [] if test is None else test.weights.tolist(),
+        **({} if test is None or not problem.offset else {"offset": test.in_file_units(scale).offset}),
         "objective": _finite(solution.objective),
         "lower_bound": _finite(solution.lower_bound),
         "gap": _finite(solution.gap),
@@ -48,7 +49,11 @@ def solution_record(problem: Problem, solution: Solution, scale: Scale) -> dict[
         "seconds": solution.seconds,
         "scale": {"low": scale.low, "high": scale.high},
         **({} if solution.choice is None else {"choice": _choice_record(solution.choice)}),
-        **({"ranking": [_ranked_record(ranked) for ranked in solution.ranking]} if solution.ranking else {}),
+        **(
+            {"ranking": [_ranked_record(problem, ranked, scale) for ranked in solution.ranking]}
+            if solution.ranking
+            else {}
+        ),
     }
 
 
@@ -56,10 +61,11 @@ def _choice_record(choice: BackendChoice) -> dict[str, Any]:
     return {"reason": choice.reason, "predicted_seconds": dict(choice.predicted_seconds)}
 
 
-def _ranked_record(ranked: RankedTest) -> dict[str, Any]:
+def _ranked_record(problem: Problem, ranked: RankedTest, scale: Scale) -> dict[str, Any]:
     return {
         "cases": list(ranked.test.case_names),
         "weights": ranked.test.weights.tolist(),
+        **({"offset": ranked.test.in_file_units(scale).offset} if problem.offset else {}),
         "objective": _finite(ranked.objective),
         "mean_loss": _finite(ranked.mean_loss),
     }
@@ -70,7 +76,7 @@ def certificate_record(problem: Problem, certificate: Certificate) -> dict[str, 
     return {
         "format": CERTIFICATE_FORMAT,
         "bound": certificate.bound,
-        "exceptions": [[problem.case_names[case] for case in cases] for cases in certificate.exceptions],
+        "exceptions": [[problem.stated.case_names[case] for case in cases] for cases in certificate.exceptions],
         "cuts": [
             {
                 "scenarios": cut.scenarios.tolist(),
@@ -133,17 +139,21 @@ def read_test(path: Path) -> EfficientTest:
     Its cases are known by name; new results need not have the other cases, so the positions are those among the chosen.
     """
     record = _read_object(path, TEST_FORMAT, "test")
-    cases, weights = record.get("cases"), record.get("weights")
+    cases, weights, offset = record.get("cases"), record.get("weights"), record.get("offset")
     if not isinstance(cases, list) or not all(isinstance(case, str) for case in cases):
         raise ProblemError(f'{named(path)}: "cases" must be a list of names.')
     if not isinstance(weights, list) or not all(_is_number(weight) for weight in weights):
         raise ProblemError(f'{named(path)}: "weights" must be a list of numbers.')
+    if offset is not None and not _is_number(offset):
+        raise ProblemError(f'{named(path)}: "offset" must be a number.')
     if not cases:
         raise ProblemError(f"{named(path)}: this test has no cases: its search ended without one.")
     if len(set(cases)) < len(cases):
         raise ProblemError(f'{named(path)}: "cases" must differ from each other.')
     try:
-        return EfficientTest(cases=range(len(cases)), weights=weights, case_names=cases, n_cases=len(cases))
+        return EfficientTest(
+            cases=range(len(cases)), weights=weights, case_names=cases, n_cases=len(cases), offset=offset
+        )
     except ProblemError as error:
         raise ProblemError(f"{named(path)}: {error}") from None
 
@@ -158,7 +168,7 @@ def read_certificate(path: Path, problem: Problem) -> Certificate:
         isinstance(cases, list) and all(isinstance(case, str) for case in cases) for cases in exceptions
     ):
         raise ProblemError(f'{named(path)}: "exceptions" must be a list of lists of test cases.')
-    position_of = {name: position for position, name in enumerate(problem.case_names)}
+    position_of = {name: position for position, name in enumerate(problem.stated.case_names)}
     unknown = [case for cases in exceptions for case in cases if case not in position_of]
     if unknown:
         raise ProblemError(f"{named(path)}: unknown test case {unknown[0]!r}.")

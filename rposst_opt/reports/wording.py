@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from rposst_opt.backends import ANYTIME
 from rposst_opt.backends.agreement import Agreement
+from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.losses import AbsoluteError
 from rposst_opt.measures import Mean, WorstCase
 from rposst_opt.problem import Problem
@@ -22,6 +23,11 @@ def score_errors(problem: Problem, solution: Solution, scale: Scale) -> tuple[fl
     return robust, mean, worst
 
 
+def offset_words(test: EfficientTest, scale: Scale) -> str:
+    """What is added to every score, in the units of the file, and what is left for the cases."""
+    return f"{test.in_file_units(scale).offset:.6g}, added to every score; the weights sum to {test.weights.sum():.4f}"
+
+
 def status_words(solution: Solution) -> str:
     """What is known about a solution."""
     if solution.status is Status.OPTIMAL:
@@ -33,6 +39,7 @@ def status_words(solution: Solution) -> str:
 
 def facts(problem: Problem, solution: Solution, scale: Scale) -> list[tuple[str, str]]:
     """What is known about a solution that has a test, as pairs of a label and a sentence."""
+    assert solution.test is not None
     robust, mean, worst = score_errors(problem, solution, scale)
     lower_bound, gap = f"{solution.lower_bound:.6g}", f"{solution.gap:.3g}"
     if solution.lower_bound == -float("inf"):
@@ -40,6 +47,7 @@ def facts(problem: Problem, solution: Solution, scale: Scale) -> list[tuple[str,
     work = f", {solution.stats.tuples:,} sets of cases" if solution.stats.tuples else ""
     work += f", {solution.stats.solved:,} one by one" if solution.stats.solved else ""
     told = [
+        *([("offset", offset_words(solution.test, scale))] if problem.offset else []),
         ("objective", f"{solution.objective:.6g}   ({problem.measure.words}, {problem.loss.label} loss)"),
         ("lower bound", lower_bound),
         ("gap", gap),

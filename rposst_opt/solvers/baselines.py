@@ -47,6 +47,7 @@ def _claims_nothing(method: str, *, requires: tuple[str, ...] = (), extra: str |
         handles=frozenset(Need),
         finds_optimum=False,
         is_heuristic=True,
+        weighs_freely=False,
         proves="nothing",
         tolerance=1e-9,
         requires=requires,

@@ -155,4 +155,5 @@ def _spread_out(count: int, most: int) -> list[int]:
 
 def explorer(report: Report) -> dict[str, Any]:
     """What the explorer and the game compute with."""
-    return explorer_data(report.problem, report.test, report.target_names, report.game_values)
+    problem = report.problem
+    return explorer_data(problem.stated, problem.to_stated(report.test), report.target_names, report.game_values)

@@ -50,7 +50,7 @@ def game_values(problem: Problem, solution: Solution, *, time_limit_seconds: flo
     assert solution.test is not None
     if solution.limit is Limit.INTERRUPT:
         return GameValues(interrupted=True)
-    alone = problem.restricted_to(solution.test.cases)
+    alone = problem.restricted_to(solution.test.cases).stated
     least = _nothing_proved()
     try:
         for k, n in GAMES:

@@ -26,7 +26,7 @@ def explorer_page(
     return render(
         "explorer.html",
         sections=[(EXPLORER, {}), (GAME, {})],
-        data={"explorer": explorer_data(problem, test, target_names, values)},
+        data={"explorer": explorer_data(problem.stated, problem.to_stated(test), target_names, values)},
         title=title,
         command=command,
         words=(

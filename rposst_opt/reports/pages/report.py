@@ -166,7 +166,7 @@ def _first_report(
         solution=solution,
         trace=trace,
         sizes=size_curve(problem, [problem.size], known={problem.size: solution}),
-        rounds=closing_in(problem, solution.test.cases, rounds=1),
+        rounds=_rounds(problem, solution.test, 1),
         interrupted=solution.limit is Limit.INTERRUPT,
     )
 
@@ -185,7 +185,11 @@ def _all_run(report: Report, steps: Iterable[Callable[[Report], Report]]) -> Rep
 
 def _with_rounds(report: Report, *, tell: Tell) -> Report:
     tell("regret matching+ on the chosen cases")
-    return replace(report, rounds=closing_in(report.problem, report.test.cases, rounds=ROUNDS))
+    return replace(report, rounds=_rounds(report.problem, report.test, ROUNDS))
+
+
+def _rounds(problem: Problem, test: EfficientTest, rounds: int) -> pd.DataFrame:
+    return closing_in(problem.stated, problem.to_stated(test).cases, rounds=rounds)
 
 
 def _with_sizes(report: Report, *, tell: Tell, largest_size: int | None, time_limit_seconds: float | None) -> Report:

@@ -82,6 +82,7 @@ def cases(report: Report) -> dict[str, Any]:
             (name, f"{weight:.4f}") for name, weight in zip(test.case_names, test.weights.tolist(), strict=True)
         ],
         "facts": facts(report.problem, report.solution, report.scale),
+        "and_offset": ", and the offset" if report.problem.offset else "",
     }
 
 
