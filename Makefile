@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RELEASE := $(CURDIR)/.venv-release
+# Style and types are checked while kernels are compiled.
+MAKEFLAGS += --jobs=2
 
-.PHONY: demo test test-quick lint typecheck pytest test-lowest release-check pictures bench bench-quick bench-methods bench-kernels bench-first bench-many bench-exact clean help
+.PHONY: demo test test-quick lint typecheck kernels-of-searches kernels-of-games pytest test-lowest release-check pictures bench bench-quick bench-methods bench-kernels bench-first bench-many bench-exact clean help
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -21,13 +23,18 @@ lint: $(VENV)/installed  ## check style
 typecheck: $(VENV)/installed  ## check types
 	$(BIN)/mypy
 
-pytest: $(VENV)/installed  ## run the tests, on all cores
-	$(BIN)/python tests/compile_kernels.py
-	$(BIN)/pytest -n auto --dist worksteal
+# Kernels are compiled before tests are, so that no two of them do it at the same time.
+kernels-of-searches: $(VENV)/installed
+	$(BIN)/python tests/compile_kernels.py exact local-search
 
-test-quick: $(VENV)/installed  ## run the tests that take no time, for the edit loop
-	$(BIN)/python tests/compile_kernels.py
-	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not browser" -q
+kernels-of-games: $(VENV)/installed
+	$(BIN)/python tests/compile_kernels.py regret-matching sampled-regret-matching simultaneous
+
+pytest: $(VENV)/installed kernels-of-searches kernels-of-games  ## run the tests, on all cores
+	$(BIN)/pytest --numprocesses auto --dist loadfile
+
+test-quick: $(VENV)/installed kernels-of-searches kernels-of-games  ## run the tests that take no time, for the edit loop
+	RPOSST_EXAMPLES=quick $(BIN)/pytest --numprocesses auto --dist worksteal -m "not slow and not browser" --quiet
 
 bench: $(VENV)/installed  ## run every backend over a grid, refit auto's table, and write benchmarks/README.md
 	$(BIN)/python -m benchmarks.grid
@@ -61,7 +68,7 @@ test-lowest:  ## run the tests with the lowest versions of all dependencies
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[all]'
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis pytest pytest-benchmark pytest-xdist pyyaml selenium
 	.venv-lowest/bin/python tests/compile_kernels.py
-	.venv-lowest/bin/pytest -n auto --dist worksteal
+	.venv-lowest/bin/pytest --numprocesses auto --dist loadfile
 
 pictures: $(VENV)/installed  ## draw the tutorial's pictures anew, and the README's picture of a report
 	$(BIN)/python docs/make_pictures.py

@@ -1,14 +1,16 @@
-"""The arrays that everything here is made of: their types, and how values become arrays that nobody can change."""
+"""The arrays that everything here is made of: their types, and how values become arrays, or distributions."""
 
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rposst_opt.errors import ProblemError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+SUM_TOLERANCE = 1e-6  # by how much a distribution written in decimals may miss a sum of one
 
 ScalarType = TypeVar("ScalarType", bound=np.generic)
 
@@ -25,3 +27,41 @@ def as_numbers(name: str, values: object) -> FloatArray:
         return np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError) as error:
         raise ProblemError(f"`{name}` must be a table of numbers: {error}.") from None
+
+
+def checked_targets(targets: ArrayLike | None, n_cases: int) -> FloatArray:
+    """Target distributions, one per row, that sum to one exactly; the uniform one if none are given."""
+    if targets is None:
+        return read_only(np.full((1, n_cases), 1.0 / n_cases))
+    rows = as_numbers("targets", targets)
+    if rows.ndim != 2 or len(rows) == 0 or rows.shape[1] != n_cases:
+        raise ProblemError(f"`targets` must have one row per target and {n_cases} columns, got shape {rows.shape}.")
+    for number, row in enumerate(rows):
+        check_distribution(f"row {number} of `targets`", row)
+    return read_only(rows / rows.sum(axis=1, keepdims=True))
+
+
+def checked_probabilities(probabilities: ArrayLike | None, shape: tuple[int, int]) -> FloatArray:
+    """Probabilities of policies (rows) and targets (columns) that sum to one exactly; all alike if none are given."""
+    if probabilities is None:
+        return read_only(np.full(shape, 1.0 / (shape[0] * shape[1])))
+    table = as_numbers("probabilities", probabilities)
+    if table.shape != shape:
+        raise ProblemError(
+            f"`probabilities` must have a row per policy and a column per target, {shape[0]} x {shape[1]}, "
+            f"got shape {table.shape}."
+        )
+    check_distribution("`probabilities`", table)
+    return read_only(table / table.sum())
+
+
+def check_distribution(name: str, values: FloatArray) -> None:
+    """Refuse what is no distribution, by the name of the argument."""
+    if not np.isfinite(values).all():
+        raise ProblemError(f"{name} must be finite, got {values[~np.isfinite(values)].flat[0]}.")
+    if (values < 0).any():
+        raise ProblemError(f"{name} must not be negative, got {values.min():g}.")
+    with np.errstate(over="ignore"):
+        total = values.sum()
+    if abs(total - 1) > SUM_TOLERANCE:
+        raise ProblemError(f"{name} must sum to 1, got {total:.9g}.")

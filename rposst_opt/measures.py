@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rposst_opt.arrays import FloatArray
+from rposst_opt.arrays import SUM_TOLERANCE, FloatArray
 from rposst_opt.described import Described
 from rposst_opt.errors import ProblemError
 
@@ -386,3 +386,17 @@ def tabulate(tail_weight: Callable[[FloatArray], FloatArray]) -> TailTable:
     starts = np.concatenate(lefts)
     order = np.argsort(starts)
     return TailTable(np.append(starts[order], 1.0), np.ascontiguousarray(np.concatenate(tables)[order]))
+
+
+def check_tail_weight(measure: Measure) -> None:
+    """A measure of one's own must be one: proofs rest on it."""
+    tails = np.linspace(0.0, 1.0, 129)
+    weights = np.asarray(measure.tail_weight(tails), dtype=np.float64)
+    if weights.shape != tails.shape or not np.isfinite(weights).all():
+        raise ProblemError(f"the tail weight of {measure!r} must be a finite number for every tail in [0, 1].")
+    if abs(weights[0]) > SUM_TOLERANCE or abs(weights[-1] - 1) > SUM_TOLERANCE:
+        raise ProblemError(
+            f"the tail weight of {measure!r} must go from 0 to 1, got {weights[0]:g} to {weights[-1]:g}."
+        )
+    if (np.diff(weights) < -SUM_TOLERANCE).any() or (np.diff(weights[1:], n=2) > SUM_TOLERANCE).any():
+        raise ProblemError(f"the tail weight of {measure!r} must be concave and must not fall.")

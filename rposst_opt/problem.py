@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rposst_opt.arrays import FloatArray, IntArray, as_numbers, read_only
+from rposst_opt.arrays import FloatArray, IntArray, checked_probabilities, checked_targets, read_only
 from rposst_opt.efficient_test import WEIGHT_TOLERANCE, EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.losses import AbsoluteError, Loss, PiecewiseQuadratic
-from rposst_opt.measures import CVaR, Measure
-from rposst_opt.results import check_finite, first_alike, full_scores, is_frame, numeric_table
+from rposst_opt.measures import CVaR, Measure, check_tail_weight
+from rposst_opt.results import check_finite, checked_names, first_alike, full_scores, is_frame, numeric_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +28,6 @@ Kind = TypeVar("Kind")
 
 ROUNDING_STEPS = 16  # how many roundings in a row, all the same way, a score may suffer
 PHANTOMS = ("always the lowest", "always the highest")  # what an offset is a mixture of
-SUM_TOLERANCE = 1e-6  # by how much a distribution written in decimals may miss a sum of one
 
 
 class Need(StrEnum):
@@ -142,16 +141,16 @@ class Problem:
         n_cases, n_policies = table.shape
         set_field(self, "results", table)
         set_field(self, "measure", _instance_of(Measure, "measure", CVaR(0.01) if measure is None else measure))
-        _check_tail_weight(self.measure)
+        check_tail_weight(self.measure)
         set_field(self, "loss", _instance_of(Loss, "loss", AbsoluteError() if loss is None else loss))
-        set_field(self, "case_names", _checked_names("case_names", case_names, n_cases))
-        set_field(self, "policy_names", _checked_names("policy_names", policy_names, n_policies))
+        set_field(self, "case_names", checked_names("case_names", case_names, n_cases))
+        set_field(self, "policy_names", checked_names("policy_names", policy_names, n_policies))
         check_finite(table, self.case_names, self.policy_names)
         self._check_range()
 
-        set_field(self, "targets", _checked_targets(targets, n_cases))
+        set_field(self, "targets", checked_targets(targets, n_cases))
         shape = (n_policies, len(self.targets))
-        set_field(self, "probabilities", _checked_probabilities(probabilities, shape))
+        set_field(self, "probabilities", checked_probabilities(probabilities, shape))
 
         required, forbidden = self._positions(required_cases), self._positions(forbidden_cases)
         for case in required:
@@ -436,32 +435,6 @@ def _instance_of(kind: type, name: str, value: Kind) -> Kind:
     return value
 
 
-def _check_tail_weight(measure: Measure) -> None:
-    """A measure of one's own must be one: proofs rest on it."""
-    tails = np.linspace(0.0, 1.0, 129)
-    weights = np.asarray(measure.tail_weight(tails), dtype=np.float64)
-    if weights.shape != tails.shape or not np.isfinite(weights).all():
-        raise ProblemError(f"the tail weight of {measure!r} must be a finite number for every tail in [0, 1].")
-    if abs(weights[0]) > SUM_TOLERANCE or abs(weights[-1] - 1) > SUM_TOLERANCE:
-        raise ProblemError(
-            f"the tail weight of {measure!r} must go from 0 to 1, got {weights[0]:g} to {weights[-1]:g}."
-        )
-    if (np.diff(weights) < -SUM_TOLERANCE).any() or (np.diff(weights[1:], n=2) > SUM_TOLERANCE).any():
-        raise ProblemError(f"the tail weight of {measure!r} must be concave and must not fall.")
-
-
-def _checked_names(name: str, names: Sequence[object] | None, count: int) -> tuple[str, ...]:
-    if names is None:
-        return tuple(str(position) for position in range(count))
-    checked = tuple(str(each) for each in names)
-    if len(checked) != count:
-        raise ProblemError(f"`{name}` must have {count} names, one per {_noun(name)}, got {len(checked)}.")
-    if len(set(checked)) < count:
-        repeated = next(each for each in checked if checked.count(each) > 1)
-        raise ProblemError(f"`{name}` must differ from each other, got {repeated!r} more than once.")
-    return checked
-
-
 def _unused_names(taken: Sequence[str], wanted: Sequence[str]) -> list[str]:
     """These names, with as many dashes before them as it takes to differ from those that are taken."""
     names = list(wanted)
@@ -470,45 +443,6 @@ def _unused_names(taken: Sequence[str], wanted: Sequence[str]) -> list[str]:
     return names
 
 
-def _noun(name: str) -> str:
-    return "test case" if name == "case_names" else "policy"
-
-
 def _some(names: Sequence[str], most: int = 8) -> str:
     listed = ", ".join(repr(name) for name in names[:most])
     return listed if len(names) <= most else f"{listed} and {len(names) - most} more"
-
-
-def _checked_targets(targets: ArrayLike | None, n_cases: int) -> FloatArray:
-    if targets is None:
-        return read_only(np.full((1, n_cases), 1.0 / n_cases))
-    rows = as_numbers("targets", targets)
-    if rows.ndim != 2 or len(rows) == 0 or rows.shape[1] != n_cases:
-        raise ProblemError(f"`targets` must have one row per target and {n_cases} columns, got shape {rows.shape}.")
-    for number, row in enumerate(rows):
-        _check_distribution(f"row {number} of `targets`", row)
-    return read_only(rows / rows.sum(axis=1, keepdims=True))
-
-
-def _checked_probabilities(probabilities: ArrayLike | None, shape: tuple[int, int]) -> FloatArray:
-    if probabilities is None:
-        return read_only(np.full(shape, 1.0 / (shape[0] * shape[1])))
-    table = as_numbers("probabilities", probabilities)
-    if table.shape != shape:
-        raise ProblemError(
-            f"`probabilities` must have a row per policy and a column per target, {shape[0]} x {shape[1]}, "
-            f"got shape {table.shape}."
-        )
-    _check_distribution("`probabilities`", table)
-    return read_only(table / table.sum())
-
-
-def _check_distribution(name: str, values: FloatArray) -> None:
-    if not np.isfinite(values).all():
-        raise ProblemError(f"{name} must be finite, got {values[~np.isfinite(values)].flat[0]}.")
-    if (values < 0).any():
-        raise ProblemError(f"{name} must not be negative, got {values.min():g}.")
-    with np.errstate(over="ignore"):
-        total = values.sum()
-    if abs(total - 1) > SUM_TOLERANCE:
-        raise ProblemError(f"{name} must sum to 1, got {total:.9g}.")

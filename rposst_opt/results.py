@@ -72,6 +72,23 @@ def check_finite(table: FloatArray, case_names: Sequence[str], policy_names: Seq
         )
 
 
+def checked_names(name: str, names: Sequence[object] | None, count: int) -> tuple[str, ...]:
+    """Names that differ from each other, or the positions if none are given; `name` is the argument's."""
+    if names is None:
+        return tuple(str(position) for position in range(count))
+    checked = tuple(str(each) for each in names)
+    if len(checked) != count:
+        raise ProblemError(f"`{name}` must have {count} names, one per {_noun(name)}, got {len(checked)}.")
+    if len(set(checked)) < count:
+        repeated = next(each for each in checked if checked.count(each) > 1)
+        raise ProblemError(f"`{name}` must differ from each other, got {repeated!r} more than once.")
+    return checked
+
+
+def _noun(name: str) -> str:
+    return "test case" if name == "case_names" else "policy"
+
+
 def rescale(results: ArrayLike) -> tuple[FloatArray, Scale]:
     """Map all entries to [0, 1], as the paper's experiments do; a constant matrix becomes all zeros.
 

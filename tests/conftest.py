@@ -1,5 +1,6 @@
 """Settings that all tests share."""
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,12 +18,33 @@ compile_from_now_on()  # many small problems together are not small
 
 # Compiling the kernels makes the first example slow, so no example has a deadline.
 settings.register_profile("rposst", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
-settings.load_profile("rposst")
+settings.register_profile("quick", settings.get_profile("rposst"), max_examples=10)
+settings.load_profile(os.environ.get("RPOSST_EXAMPLES", "rposst"))
+
+
+# They start processes, draw pictures or import large libraries.
+SLOW_FILES = {
+    "test_benchmarks",
+    "test_cli",
+    "test_cli_experiments",
+    "test_compiling",
+    "test_dilemma",
+    "test_extension",
+    "test_figures",
+    "test_leduc",
+    "test_missing_packages",
+    "test_plots",
+    "test_report",
+    "test_runner",
+    "test_tutorial",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a browser, so that it can be left out."""
+    """Mark what takes long and what needs a browser, so that it can be left out."""
     for item in items:
+        if item.path.stem in SLOW_FILES:
+            item.add_marker(pytest.mark.slow)
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
 

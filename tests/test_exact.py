@@ -146,6 +146,7 @@ def check_against_brute_force(problem: ro.Problem, solution: ro.Solution) -> dic
     return by_tuple
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
 def test_it_equals_a_linear_program_per_tuple(block: int) -> None:
     """Fifty random problems in each block, with losses that linear programs state."""
@@ -220,14 +221,15 @@ def arrows(n: int, size: int, seed: int = 0, **changes: Any) -> ro.Problem:
     return ro.Problem(results=table, size=size, targets=ro.softmax_targets(table), **changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "problem",
     [
         arrows(30, 3),
         arrows(24, 4, measure=ro.Mixture([(0.95, ro.CVaR(0.05)), (0.05, ro.Mean())])),
-        arrows(20, 3, measure=ro.KOfN(3, 20), loss=ro.PinballError(0.8)),
+        arrows(16, 3, measure=ro.KOfN(3, 20), loss=ro.PinballError(0.8)),
         ro.Problem(results=np.random.default_rng(5).random((25, 15)), size=3, required_cases=[3], forbidden_cases=[1]),
-        ro.Problem(results=np.random.default_rng(6).random((90, 12)), size=2, measure=ro.CVaR(0.2)),
+        ro.Problem(results=np.random.default_rng(6).random((70, 12)), size=2, measure=ro.CVaR(0.2)),
     ],
     ids=["arrows", "mixture", "k of n", "settled", "two words"],
 )

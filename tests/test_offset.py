@@ -1,4 +1,4 @@
-"""Scores with an offset: the same problem with two phantom cases, held against programs that state the offset itself."""
+"""Scores with an offset: the same problem with two phantom cases, held against programs that state it directly."""
 
 import json
 from dataclasses import replace
@@ -113,8 +113,8 @@ def test_the_reference_method_and_local_search_come_near_it_too() -> None:
 def test_by_hand() -> None:
     """Case 0 has the results 0 and 1/2, case 1 has 1 and 3/4; the full scores are 1/2 and 5/8.
 
-    The full score is 1/2 + (case 0)/4 = 3/4 - (1 - case 1)/2 + … for both policies, so an offset of 1/2 with a weight of
-    1/4 on case 0 is exact; without one, a single case misses by 1/2.
+    For both policies the full score is 1/2 + (case 0)/4, so an offset of 1/2 with a weight of 1/4 on case 0 is exact;
+    without one, a single case misses by 1/2.
     """
     solution = ro.solve(TWO_CASES)
     assert solution.objective == pytest.approx(0.0, abs=1e-10)
