@@ -46,7 +46,7 @@ def first_answer(checkout: Path, cache: Path, n: int) -> float:
     """Seconds from the import to the answer, in a process of its own."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(checkout)}
     command = [str(checkout / ".venv/bin/python"), "-c", FIRST_ANSWER.format(n=n)]
-    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=checkout, env=environment, check=True, capture_output=True, text=True)
     return float(done.stdout)
 
 

@@ -76,6 +76,7 @@ MOST_TESTS = 20_000  # that may be tied for the best before we refuse to list th
 # Work, in nanoseconds by a rough count:
 ALONE = 2e7  # one searcher begins: most problems are done before others could help
 MOST_INTERPRETED = 5e4  # a question to the antagonist that is dearer takes too long when it is interpreted
+MOST_TUPLES_INTERPRETED = 3_000_000  # where there are more, compiling at once is sooner done
 SHORTEST_TURN, LONGEST_TURN = 1e6, 2e7
 FIRST_ROUND = 1e8  # then a lower bound is climbed for, with half of the work so far
 TELL_SECONDS = 0.1
@@ -173,7 +174,7 @@ class _Proof:
             call_cost=300.0 + n_policies * (0.3 * problem.n_chosen + 3.0) + 20.0 * arrays.most_chosen,
             step_cost=60.0,
         )
-        if self.plan.call_cost > MOST_INTERPRETED:
+        if self.plan.call_cost > MOST_INTERPRETED or problem.n_tuples > MOST_TUPLES_INTERPRETED:
             compile_from_now_on()
         capacity = min(method.top or OWN_CUTS, OWN_CUTS) if self.wants_ranking else 1
         self.searchers = Searchers(arrays, self.plan, capacity=capacity, record=method.certificate)
