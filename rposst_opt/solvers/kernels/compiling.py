@@ -1,9 +1,9 @@
 """How kernels are compiled, when, and where the outcome is kept.
 
-**When.** Compiling a solver's kernels takes half a minute, and most problems that anybody tries first are small. So a
-kernel that is `compiled_when_it_pays` is interpreted until all interpreting together has taken `PATIENCE_SECONDS`;
-only then is it compiled. It is the same code and the same arithmetic, and so the same answer. What was compiled before
-is kept on disk, and loaded at the first call.
+**When.** Compiling a solver's kernels takes half a minute or more, and most problems that anybody tries first are
+small. So a kernel that is `compiled_when_it_pays` is interpreted until all interpreting together has taken
+`PATIENCE_SECONDS`; only then is it compiled. It is the same code and the same arithmetic, and so the same answer.
+What was compiled before is kept on disk, and loaded at the first call.
 
 **Where.** numba compiles again when the *file* of a function has changed. It does not notice a change in another file
 whose functions are part of the compiled one: after an update, a search could run with the arithmetic of the version
@@ -112,7 +112,7 @@ class CompilationWatch(event.Listener):  # type: ignore[misc] # numba has no typ
         if _is_a_kernel(event) and not self._has_told:
             self._has_told = True
             kept = "once per installation" if FOLDER else "in every process, for no folder to keep them is writable"
-            logger.warning(f"compiling the kernels, {kept}; this takes up to half a minute...")
+            logger.warning(f"compiling the kernels, {kept}; this can take a minute...")
 
     def on_end(self, event: Any) -> None:
         """Tell how long it took, and mark what was kept; whatever a kernel calls is compiled on the way."""
