@@ -41,7 +41,7 @@ bench: $(VENV)/installed  ## run every backend over a grid, refit auto's table, 
 	$(BIN)/python -m benchmarks.grid --fit
 	$(BIN)/python -m benchmarks.report
 
-bench-quick: $(VENV)/installed  ## a dozen problems of the grid, in a few minutes
+bench-quick: $(VENV)/installed  ## a dozen problems of the grid, in about a minute
 	$(BIN)/python -m benchmarks.grid --quick --out benchmarks/grid-quick.csv
 
 bench-methods: $(VENV)/installed  ## time the reference method and the convex programs

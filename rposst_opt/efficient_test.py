@@ -109,7 +109,7 @@ class EfficientTest:
     @property
     def has_offset(self) -> bool:
         """Whether a score is more than an average of results."""
-        return self.offset != 0.0 or abs(self.weights.sum() - 1.0) > WEIGHT_TOLERANCE
+        return self.offset != 0.0 or abs(float(self.weights.sum()) - 1.0) > WEIGHT_TOLERANCE
 
     def in_file_units(self, scale: Scale) -> "EfficientTest":
         """The same test for results that are not rescaled: an offset depends on units, weights do not."""

@@ -424,7 +424,7 @@ def test_proving_nothing_is_no_lie(register: Register) -> None:
 
 
 @pytest.mark.parametrize(
-    ("extra", "command"), [(None, "pip install surely_missing"), ("parrots", "pip install rposst-opt[parrots]")]
+    ("extra", "command"), [(None, "pip install surely_missing"), ("parrots", "pip install 'rposst-opt[parrots]'")]
 )
 def test_a_backend_that_is_not_installed_is_listed_with_the_command(
     extra: str | None, command: str, register: Register

@@ -180,7 +180,7 @@ def how_to_install(capabilities: Capabilities) -> str | None:
     missing = missing_packages(capabilities)
     if not missing:
         return None
-    return "pip install " + (f"rposst-opt[{capabilities.extra}]" if capabilities.extra else " ".join(missing))
+    return "pip install " + (f"'rposst-opt[{capabilities.extra}]'" if capabilities.extra else " ".join(missing))
 
 
 def make_backend(name: str, options: Mapping[str, Any]) -> Backend:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.measures import Mean, Measure, equally_likely, tabulate, tabulate_mixture
+from rposst_opt.measures import Measure, equally_likely, tabulate, tabulate_mixture
 from rposst_opt.problem import Problem
 from rposst_opt.results import ALIKE_STEPS
 from rposst_opt.solvers.kernels.compiling import inlined, internal
@@ -76,7 +76,7 @@ def _with_measure(arrays: ProblemArrays, measure: Measure) -> ProblemArrays:
         edges, coefficients = tabulate(measure.tail_weight) if mixture is None else tabulate_mixture(mixture)
         least_likely_first = np.cumsum(np.sort(probabilities))
         most_chosen = min(d, 1 + int(np.searchsorted(least_likely_first, measure.reach())))
-    if isinstance(measure, Mean):
+    if measure.cvar_tail_fraction == 1:  # the mean: every scenario counts by its probability
         response = BY_PROBABILITY
     else:
         response = BY_SELECTION if most_chosen <= SELECTION_LIMIT else BY_SORTING

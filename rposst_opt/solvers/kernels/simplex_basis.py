@@ -9,7 +9,7 @@ from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.solvers.kernels.compiling import inlined, internal
 
 WEIGHT_TOLERANCE = 1e-12  # a weight below minus this is negative
-PIVOT_TOLERANCE = 1e-11
+PIVOT_TOLERANCE = 1e-10
 SINGULAR = 1e-14  # a pivot of an inversion that is no more than rounding
 REFINEMENTS = 2
 TIE_TOLERANCE = 1e-13

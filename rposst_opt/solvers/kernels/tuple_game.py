@@ -180,7 +180,7 @@ def settle(
     rows, values, inverse, basic = workspace.rows[:n_rows], workspace.values, workspace.inverse, workspace.basic
     weights, best_weights, direction = workspace.vectors[0, :n_rows], workspace.vectors[1], workspace.vectors[2]
     slots = values.shape[0]
-    upper, started, exact_inverse, pivots = np.inf, state[KEPT] > 0, False, 0
+    upper, started, exact_inverse, spoiled, restarted, pivots = np.inf, state[KEPT] > 0, False, False, False, 0
     if started:
         start_basis(n_rows, slots, state[KEPT], values, inverse, basic)
     else:
@@ -215,8 +215,16 @@ def settle(
                 upper = objective
                 for i in range(n_rows):
                     best_weights[i] = weights[i]
-            if upper < good_enough or (started and upper - inverse[n_rows, n_rows] <= tolerance):
+            if upper < good_enough:
                 break
+            if started and upper - inverse[n_rows, n_rows] <= tolerance:
+                proved = proved_value(n_rows, slots, values, inverse, basic)
+                if restarted or proved >= upper - 2.0 * tolerance:
+                    break
+                # The mixture has negative parts: an earlier pivot was no more than rounding. Begin with one cut again.
+                restarted = True
+                start_basis(n_rows, slots, state[KEPT], values, inverse, basic)
+                continue
             arriving = free_slot(n_rows, slots, state, basic)
             length, constant = 0, objective
             if dense:
@@ -241,8 +249,11 @@ def settle(
                 started = True
                 continue
         if not pivot(n_rows, slots, arriving, values, inverse, basic, direction):
-            break  # what is proved so far stays proved
-        exact_inverse = False
+            if spoiled or not reinvert(n_rows, slots, values, basic, inverse):
+                break  # what is proved so far stays proved
+            spoiled = True
+            continue
+        exact_inverse, spoiled = False, False
         pivots += 1
         state[STEPS] += 1
     return proved_value(n_rows, slots, values, inverse, basic) if started else -np.inf, upper
