@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rposst_opt.backends.agreement import agree as agree
     from rposst_opt.backends.iterative import IterativeSelection as IterativeSelection
     from rposst_opt.backends.iterative import select_iteratively as select_iteratively
-    from rposst_opt.bounds import regret_matching_gap as regret_matching_gap
     from rposst_opt.certificate import Certificate as Certificate
     from rposst_opt.certificate import CertificateCut as CertificateCut
     from rposst_opt.certificate import Verification as Verification
@@ -62,19 +61,25 @@ if TYPE_CHECKING:
     from rposst_opt.solution import RankedTest as RankedTest
     from rposst_opt.solution import Solution as Solution
     from rposst_opt.solution import Status as Status
+    from rposst_opt.solvers.bounds import regret_matching_gap as regret_matching_gap
     from rposst_opt.solvers.sampled import DirichletSampler as DirichletSampler
     from rposst_opt.solvers.sampled import SampledRegretMatching as SampledRegretMatching
     from rposst_opt.solvers.sampled import ScenarioSampler as ScenarioSampler
     from rposst_opt.solvers.sampled import TableSampler as TableSampler
     from rposst_opt.solvers.simultaneous import MixedTest as MixedTest
     from rposst_opt.solvers.simultaneous import Simultaneous as Simultaneous
+    from rposst_opt.unseen.procedures import Purpose as Purpose
+    from rposst_opt.unseen.recommendation import Recommendation as Recommendation
+    from rposst_opt.unseen.recommendation import recommend as recommend
+    from rposst_opt.unseen.validation import Validation as Validation
+    from rposst_opt.unseen.validation import validate as validate
 
 # Where each public name lives. Names are imported when they are first used, so that the command line can print its help
 # without waiting for NumPy.
 _HOMES = {
     "backends.agreement": ("Agreement", "Verdict", "agree"),
     "backends": ("BACKENDS", "solve"),
-    "bounds": ("regret_matching_gap",),
+    "solvers.bounds": ("regret_matching_gap",),
     "certificate": ("Certificate", "CertificateCut", "Verification", "verify_certificate"),
     "contract": ("Backend", "Budget", "Candidate", "Capabilities", "Limit", "Progress", "Stats"),
     "efficient_test": ("EfficientTest",),
@@ -101,6 +106,9 @@ _HOMES = {
     "problem": ("Need", "Problem"),
     "results": ("Scale", "rescale", "softmax_targets"),
     "solvers.sampled": ("DirichletSampler", "SampledRegretMatching", "ScenarioSampler", "TableSampler"),
+    "unseen.procedures": ("Purpose",),
+    "unseen.recommendation": ("Recommendation", "recommend"),
+    "unseen.validation": ("Validation", "validate"),
     "solution": ("BackendChoice", "RankedTest", "Solution", "Status"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -3,7 +3,7 @@
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from rposst_opt.arrays import FloatArray, as_numbers, read_only
 from rposst_opt.errors import ProblemError
-from rposst_opt.results import Scale, is_frame
+from rposst_opt.estimators import WEIGHTS, TuningScores, learned_estimates
+from rposst_opt.results import Scale, full_scores, is_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +36,8 @@ class EfficientTest:
         How many cases the full test has.
     offset : float, optional
         What is added to every score. With an offset the weights may sum to less than one (`Problem`, `offset`).
+    tuning : TuningScores, optional
+        What is known of the tuning policies, for estimators that learn from them.
 
     Examples
     --------
@@ -50,6 +53,7 @@ class EfficientTest:
     case_names: tuple[str, ...]
     n_cases: int
     offset: float
+    tuning: TuningScores | None = field(repr=False)
 
     def __init__(
         self,
@@ -59,6 +63,7 @@ class EfficientTest:
         n_cases: int,
         case_names: Sequence[str] | None = None,
         offset: float | None = None,
+        tuning: TuningScores | None = None,
     ) -> None:
         try:
             positions = [operator.index(case) for case in cases]
@@ -83,6 +88,9 @@ class EfficientTest:
         object.__setattr__(self, "case_names", tuple(names[i] for i in order))
         object.__setattr__(self, "n_cases", int(n_cases))
         object.__setattr__(self, "offset", 0.0 if offset is None else float(offset))
+        if tuning is not None and len(tuning.results) != len(positions):
+            raise ProblemError(f"`tuning` must have a row per case, got {len(tuning.results)} for {len(positions)}.")
+        object.__setattr__(self, "tuning", None if tuning is None else tuning.of_cases(order))
 
     def full_weights(self) -> FloatArray:
         """The weights over all cases of the full test, zero where a case was not chosen."""
@@ -99,12 +107,42 @@ class EfficientTest:
             A DataFrame is read by the names in its index. An array has a row for every case of the full test, or for
             the chosen cases alone, in their order.
         """
-        rows = self._rows_by_name(new_results) if is_frame(new_results) else self._rows_by_position(new_results)
-        if not np.isfinite(rows).all():
-            raise ProblemError("`new_results` must be finite for the cases of the test.")
+        rows = self._rows_of(new_results)
         # Not a matrix product: that may round equal columns differently, and equal policies must rank alike.
         scores: FloatArray = self.offset + (self.weights[:, None] * rows).sum(axis=0)
         return scores
+
+    def estimate(
+        self, new_results: "ArrayLike | pd.DataFrame", method: str = WEIGHTS, *, target: int = 0
+    ) -> FloatArray:
+        """The full test's score of every policy, as well as it can be told from the test's cases.
+
+        Parameters
+        ----------
+        new_results : DataFrame or array
+            As for `score`.
+        method : str
+            One of `rposst_opt.estimators.ESTIMATORS`: the test's own weights, or what learns from tuning policies.
+        target : int
+            Which target's score is estimated, by its row in `Problem.targets`; the weights' score is the same for all.
+        """
+        estimates = self.estimates_by_target(new_results, method)
+        if not 0 <= target < len(estimates):
+            raise ProblemError(f"`target` must lie in 0..{len(estimates) - 1}, got {target}.")
+        chosen: FloatArray = estimates[target]
+        return chosen
+
+    def estimates_by_target(self, new_results: "ArrayLike | pd.DataFrame", method: str = WEIGHTS) -> FloatArray:
+        """The estimates for every target (row) of every policy (column)."""
+        if method == WEIGHTS:
+            n_targets = 1 if self.tuning is None else len(self.tuning.full_scores)
+            return np.repeat(self.score(new_results)[None], n_targets, axis=0)
+        return learned_estimates(method, self.tuning, self._rows_of(new_results))
+
+    def tuned_on(self, results: FloatArray, targets: FloatArray) -> "EfficientTest":
+        """The same test, with what estimators learn from the tuning policies' results on all cases."""
+        tuning = TuningScores(results[list(self.cases)], full_scores(targets, results))
+        return self._with(tuning=tuning)
 
     @property
     def has_offset(self) -> bool:
@@ -113,13 +151,30 @@ class EfficientTest:
 
     def in_file_units(self, scale: Scale) -> "EfficientTest":
         """The same test for results that are not rescaled: an offset depends on units, weights do not."""
+        tuning = None if self.tuning is None else self.tuning.in_file_units(scale)
         if not self.has_offset:
-            return self
+            return self._with(tuning=tuning)
         missing = 1.0 - float(self.weights.sum())
-        offset = scale.low * missing + scale.error_in_file_units(self.offset)
+        return self._with(offset=scale.low * missing + scale.error_in_file_units(self.offset), tuning=tuning)
+
+    def _with(self, *, offset: float | None = None, tuning: TuningScores | None = None) -> "EfficientTest":
+        """A copy with another offset or other tuning scores."""
+        if offset is None and self.has_offset:
+            offset = self.offset
         return EfficientTest(
-            cases=self.cases, weights=self.weights, case_names=self.case_names, n_cases=self.n_cases, offset=offset
+            cases=self.cases,
+            weights=self.weights,
+            case_names=self.case_names,
+            n_cases=self.n_cases,
+            offset=offset,
+            tuning=self.tuning if tuning is None else tuning,
         )
+
+    def _rows_of(self, new_results: "ArrayLike | pd.DataFrame") -> FloatArray:
+        rows = self._rows_by_name(new_results) if is_frame(new_results) else self._rows_by_position(new_results)
+        if not np.isfinite(rows).all():
+            raise ProblemError("`new_results` must be finite for the cases of the test.")
+        return rows
 
     def _rows_by_name(self, frame: "pd.DataFrame") -> FloatArray:
         names = [str(name) for name in frame.index]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strategies import problems
 
 import rposst_opt as ro
-from rposst_opt.bounds import largest_loss, regret_bound, regret_matching_gap, sampled_gap, steepest_payoff
+from rposst_opt.solvers.bounds import largest_loss, regret_bound, regret_matching_gap, sampled_gap, steepest_payoff
 from rposst_opt.solvers.kernels.sampled import update_tuples
 
 Adversary = Callable[[np.ndarray, np.ndarray, np.random.Generator], Any]  # who loses

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rposst_opt.reports.policy_ranking import kendall_tau, newly_tied_pairs, ranking_words, ranks, swapped_pairs
+from rposst_opt.unseen.policy_ranking import kendall_tau, newly_tied_pairs, ranking_words, ranks, swapped_pairs
 
 scores = st.lists(st.sampled_from([-2.0, 0.0, 0.1, 0.3, 1e6]) | st.integers(-9, 9).map(float), min_size=1, max_size=12)
 

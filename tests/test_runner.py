@@ -17,8 +17,8 @@ import pytest
 import rposst_opt as ro
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.experiments.protocol import Choice
-from rposst_opt.experiments.runner import run_tasks
-from rposst_opt.experiments.studies import Study, Task, sources_digest
+from rposst_opt.experiments.studies import Study, Task
+from rposst_opt.unseen.runner import run_tasks, sources_digest
 
 METHODS = ("exact", "minimax-uniform", "random")
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import rposst_opt as ro
-from rposst_opt.bounds import largest_loss, sampled_gap
 from rposst_opt.experiments.domains import racing_arrows
+from rposst_opt.solvers.bounds import largest_loss, sampled_gap
 from rposst_opt.solvers.kernels.sampled import mean_of_worst, play_sampled
 from rposst_opt.solvers.sampled import DirichletSampler, SampledRegretMatching, TableSampler, k_and_n
 

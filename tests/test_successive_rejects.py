@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import rposst_opt as ro
-from rposst_opt.bounds import log_bar, successive_rejects_error
+from rposst_opt.solvers.bounds import log_bar, successive_rejects_error
 from rposst_opt.solvers.successive_rejects import phase_lengths, successive_rejects
 
 

@@ -128,8 +128,8 @@ def judge(problem: Problem, candidate: Candidate, backend: str, tolerance: float
     if candidate.test is None:
         objective, status = math.inf, Status.NO_TEST
     else:
-        for test in (candidate.test, *candidate.ranking):
-            reason = problem.why_not(test)
+        for each in (candidate.test, *candidate.ranking):
+            reason = problem.why_not(each)
             if reason is not None:
                 raise BackendFailure(f"backend {backend!r} returned a test that is no answer: {reason}.")
         objective = problem.objective(candidate.test)
@@ -140,8 +140,9 @@ def judge(problem: Problem, candidate: Candidate, backend: str, tolerance: float
             )
         lower_bound = min(lower_bound, objective)
         status = Status.OPTIMAL if objective - lower_bound <= allowance else Status.FEASIBLE
+    test = None if candidate.test is None else candidate.test.tuned_on(problem.results, problem.targets)
     return Solution(
-        test=candidate.test,
+        test=test,
         objective=objective,
         lower_bound=lower_bound,
         gap=objective - lower_bound if lower_bound < objective else 0.0,

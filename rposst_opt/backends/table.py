@@ -128,6 +128,9 @@ OWN_BACKENDS: dict[str, Entry] = {
     "iterative-minimax": Entry("rposst_opt.solvers.baselines", "IterativeMinimax"),
     "kmeans-anchors": Entry("rposst_opt.solvers.baselines", "KMeansAnchors"),
     "random": Entry("rposst_opt.solvers.baselines", "RandomSubset"),
+    "stratified-random": Entry("rposst_opt.solvers.baselines", "StratifiedRandom"),
+    "greedy-ridge": Entry("rposst_opt.solvers.for_regression", "GreedyRidge"),
+    "mrmr": Entry("rposst_opt.solvers.for_regression", "MinimumRedundancy"),
 }
 
 

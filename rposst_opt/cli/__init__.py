@@ -1,4 +1,4 @@
-"""The command line: ``rposst demo | solve | score | report | verify | agree | export | backends | calibrate | ...``.
+"""The command line: ``rposst demo | solve | validate | score | report | verify | agree | export | backends | ...``.
 
 Results go to standard output, progress and messages to standard error. Exit codes: 0 done, 1 no test, 2 bad input.
 
@@ -18,6 +18,7 @@ from rposst_opt.cli.comparing import agree, backends, calibrate
 from rposst_opt.cli.experiments import domain, reproduce
 from rposst_opt.cli.reporting import explore, report
 from rposst_opt.cli.solving import demo, export, score, solve, verify
+from rposst_opt.cli.validating import validate
 from rposst_opt.errors import RposstError
 
 app = typer.Typer(
@@ -29,7 +30,7 @@ app = typer.Typer(
 )
 
 # As help lists them: first what most people want, last what few do. Typer puts groups of commands after all others.
-for command in (demo, solve, score, report, explore, verify, agree, export, backends, calibrate, reproduce):
+for command in (demo, solve, validate, score, report, explore, verify, agree, export, backends, calibrate, reproduce):
     app.command()(command)
 app.add_typer(domain, name="domain")
 

@@ -13,6 +13,8 @@ import typer
 from rposst_opt.errors import ProblemError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from rposst_opt.measures import Measure
     from rposst_opt.problem import Problem
     from rposst_opt.results import Scale
@@ -39,6 +41,15 @@ Results = Annotated[
 ]
 Size = Annotated[
     int, typer.Option(help="How many test cases to choose, besides the required ones.", show_default=False)
+]
+Sizes = Annotated[
+    str,
+    typer.Option(
+        "--size",
+        metavar="1,2,5-8",
+        help="How many test cases to choose, besides the required ones: numbers and ranges, with commas between them.",
+        show_default=False,
+    ),
 ]
 TailFraction = Annotated[
     float | None,
@@ -111,19 +122,25 @@ class ProblemOptions:
         return [path for path in (self.results, self.targets, self.probabilities) if path is not None]
 
 
-def takes_problem(*, optional: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def takes_problem(
+    *, optional: bool = False, several_sizes: bool = False
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command, whose first parameter is `options`, the fields of `ProblemOptions` as its own options.
 
-    With `optional`, the results and the size may be left out, and `options` is then None.
+    With `optional`, the results and the size may be left out, and `options` is then None. With `several_sizes` the size
+    is a list, which the command's `sizes` is given; the options have the largest.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        shared = _shared_parameters(optional=optional)
-        own = list(signature(command, eval_str=True).parameters.values())[1:]
+        shared = _shared_parameters(optional=optional, several_sizes=several_sizes)
+        own = list(signature(command, eval_str=True).parameters.values())[2 if several_sizes else 1 :]
 
         @wraps(command)
         def wrapper(**given: Any) -> None:
             stated = {option.name: given.pop(option.name) for option in shared}
+            if several_sizes:
+                given["sizes"] = sizes = numbers_and_ranges("--size", stated["size"])
+                stated["size"] = max(sizes)
             if stated["results"] is None or stated["size"] is None:
                 _refuse_half_a_problem(stated, shared)
                 command(None, **given)
@@ -138,9 +155,9 @@ def takes_problem(*, optional: bool = False) -> Callable[[Callable[..., None]], 
     return decorate
 
 
-def _shared_parameters(*, optional: bool) -> list[Parameter]:
+def _shared_parameters(*, optional: bool, several_sizes: bool) -> list[Parameter]:
     """The fields of `ProblemOptions` as parameters of a command; if `optional`, none of them must be given."""
-    hints = get_type_hints(ProblemOptions, include_extras=True)
+    hints = get_type_hints(ProblemOptions, include_extras=True) | ({"size": Sizes} if several_sizes else {})
     shared = []
     for option in fields(ProblemOptions):
         default, annotation = option.default, hints[option.name]
@@ -163,11 +180,12 @@ def _refuse_half_a_problem(stated: dict[str, Any], shared: list[Parameter]) -> N
 
 
 class Stated(NamedTuple):
-    """The problem that files and options state, the units of the results file, and how its targets are called."""
+    """The problem that files and options state, the units of the results file, how targets are called, the file."""
 
     problem: "Problem"
     scale: "Scale"
     target_names: list[str]
+    table: "pd.DataFrame"
 
 
 def read_problem(options: ProblemOptions) -> Stated:
@@ -207,7 +225,7 @@ def read_problem(options: ProblemOptions) -> Stated:
     )
     if sharpness is not None:
         target_names = [f"beta {name}" for name in target_names]
-    return Stated(problem, scale, target_names)
+    return Stated(problem, scale, target_names, table)
 
 
 def _measure(options: ProblemOptions) -> "Measure":
@@ -246,3 +264,16 @@ def numbers(option: str, text: str, kind: type[Number]) -> list[Number]:
         return [kind(part) for part in text.split(",")]
     except ValueError:
         raise ProblemError(f"{option} must be numbers with commas between them, got {text!r}.") from None
+
+
+def numbers_and_ranges(option: str, text: str) -> list[int]:
+    """The whole numbers in an option such as ``1,2,5-8``, each once and ascending."""
+    found: set[int] = set()
+    for part in listed(text):
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise ProblemError(f"{option} must be whole numbers or ranges with commas between them, got {text!r}.")
+        found.update(range(int(first), int(last if dash else first) + 1))
+    if not found or min(found) < 1:
+        raise ProblemError(f"{option} must name at least one number from 1 on, got {text!r}.")
+    return sorted(found)

@@ -88,7 +88,8 @@ def explore(
 
     check_can_render()
     check_output(out, [] if options is None else options.files)
-    problem, _, target_names = _small_race() if options is None else read_problem(options)
+    stated = _small_race() if options is None else read_problem(options)
+    problem, target_names = stated.problem, stated.target_names
     with progress_of_a_search() as progress:
         solution = solve(problem, time_limit_seconds=time_limit, progress=progress)
     if solution.test is None:
@@ -112,7 +113,7 @@ def _small_race() -> Stated:
     table = racing_arrows(20, np.random.default_rng(2023)).iloc[:, :12]
     betas = (0, 1, 2, 4)
     problem = Problem(results=table, size=3, measure=KOfN(1, 10), targets=softmax_targets(table, betas))
-    return Stated(problem, Scale(0.0, 1.0), [f"beta {beta}" for beta in betas])
+    return Stated(problem, Scale(0.0, 1.0), [f"beta {beta}" for beta in betas], table)
 
 
 def _own_command() -> str:

@@ -94,7 +94,8 @@ def solve(
     for path in (out, certificate):
         if path is not None:
             check_output(path, options.files)
-    problem, scale, _ = read_problem(options)
+    stated = read_problem(options)
+    problem, scale = stated.problem, stated.scale
     wanted = _given(rounds=rounds, seed=seed, top=top, all_optimal=all_optimal, certificate=certificate is not None)
     with progress_of_a_search() as progress:
         solution = solve_problem(problem, backend, time_limit_seconds=time_limit, gap=gap, progress=progress, **wanted)
@@ -144,7 +145,7 @@ def score(
     from rposst_opt.files.records import as_json as to_json
     from rposst_opt.files.records import read_test
     from rposst_opt.files.tables import read_results
-    from rposst_opt.reports.policy_ranking import ranks
+    from rposst_opt.unseen.policy_ranking import ranks
 
     efficient_test = read_test(test)
     table = read_results(results, only_cases=efficient_test.case_names)

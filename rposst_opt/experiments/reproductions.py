@@ -24,9 +24,9 @@ from rposst_opt.experiments import tables
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.experiments.methods import METHODS, REFERENCE
 from rposst_opt.experiments.protocol import HOLDOUTS, REPLICAS, SIZES, tuning_problem
-from rposst_opt.experiments.runner import Tell, run_tasks
 from rposst_opt.experiments.studies import SEED, Cell, Study
 from rposst_opt.files.writing import write_atomically, write_table, write_with
+from rposst_opt.unseen.runner import Tell, run_tasks
 
 if TYPE_CHECKING:
     import pandas as pd

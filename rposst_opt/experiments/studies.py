@@ -7,14 +7,12 @@ the same answer wherever and whenever it is run.
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from math import comb
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import rposst_opt
 from rposst_opt.arrays import FloatArray
 from rposst_opt.experiments.methods import METHODS, options_of
 from rposst_opt.experiments.protocol import (
@@ -26,29 +24,12 @@ from rposst_opt.experiments.protocol import (
     choose_tests,
     draw_split,
 )
+from rposst_opt.unseen.runner import sources_digest
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SEED = 2023
-
-
-# The code that chooses tests, in the package's folder: what predicts, words, writes and draws is left out.
-CHOOSING = (
-    "*.py",
-    "solvers/**/*.py",
-    "backends/__init__.py",
-    "backends/table.py",  # says what a backend's name stands for, with which options
-    "experiments/methods.py",
-    "experiments/protocol.py",
-)
-
-
-@cache
-def sources_digest(package: Path = Path(rposst_opt.__file__).parent) -> str:
-    """Tells states of the code apart that may choose other tests."""
-    paths = sorted({path for pattern in CHOOSING for path in package.glob(pattern)})
-    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -84,6 +65,19 @@ class Task:
     def run(self) -> tuple[Choice, ...]:
         """Have every method choose."""
         return choose_tests(self.tuning, self.size, self.methods, self.seed)
+
+    def to_record(self, outcome: tuple[Choice, ...]) -> object:
+        """Choices as JSON has them."""
+        return [choice.__dict__ for choice in outcome]
+
+    def from_record(self, record: Any) -> tuple[Choice, ...]:
+        """The choices that were written."""
+        choices = tuple(
+            Choice(each["method"], tuple(each["cases"]), tuple(each["weights"]), each["objective"]) for each in record
+        )
+        if tuple(choice.method for choice in choices) != self.methods:
+            raise ValueError("these are other methods' choices")
+        return choices
 
     @cached_property
     def digest(self) -> str:

@@ -33,9 +33,9 @@ def solution_record(problem: Problem, solution: Solution, scale: Scale) -> dict[
         "positions": [] if test is None else list(test.cases),
         "weights": [] if test is None else test.weights.tolist(),
         **({} if test is None or not problem.offset else {"offset": test.in_file_units(scale).offset}),
-        "objective": _finite(solution.objective),
-        "lower_bound": _finite(solution.lower_bound),
-        "gap": _finite(solution.gap),
+        "objective": finite(solution.objective),
+        "lower_bound": finite(solution.lower_bound),
+        "gap": finite(solution.gap),
         "status": solution.status.value,
         "limit": None if solution.limit is None else solution.limit.value,
         "backend": solution.backend,
@@ -66,8 +66,8 @@ def _ranked_record(problem: Problem, ranked: RankedTest, scale: Scale) -> dict[s
         "cases": list(ranked.test.case_names),
         "weights": ranked.test.weights.tolist(),
         **({"offset": ranked.test.in_file_units(scale).offset} if problem.offset else {}),
-        "objective": _finite(ranked.objective),
-        "mean_loss": _finite(ranked.mean_loss),
+        "objective": finite(ranked.objective),
+        "mean_loss": finite(ranked.mean_loss),
     }
 
 
@@ -104,9 +104,9 @@ def _finding_record(problem: Problem, finding: Finding, tuple_cases: tuple[int, 
         "only_cases": None if tuple_cases is None else [problem.case_names[case] for case in tuple_cases],
         "verdict": finding.verdict.value,
         "reason": finding.reason,
-        "objective": None if solution is None else _finite(solution.objective),
-        "lower_bound": None if candidate is None else _finite(candidate.lower_bound),
-        "gap": None if solution is None else _finite(solution.gap),
+        "objective": None if solution is None else finite(solution.objective),
+        "lower_bound": None if candidate is None else finite(candidate.lower_bound),
+        "gap": None if solution is None else finite(solution.gap),
         "cases": None if test is None else list(test.case_names),
         "weights": None if test is None else test.weights.tolist(),
         "seconds": None if solution is None else solution.seconds,
@@ -116,8 +116,9 @@ def _finding_record(problem: Problem, finding: Finding, tuple_cases: tuple[int, 
     }
 
 
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
+def finite(value: Any) -> Any:
+    """A value as JSON can say it: a number that is not finite becomes null, everything else stays."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def as_json(record: object) -> str:

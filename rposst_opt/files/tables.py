@@ -63,6 +63,18 @@ def read_probabilities(path: Path, policy_names: Sequence[str], target_names: Se
     return table.loc[list(policy_names), list(target_names)].to_numpy()
 
 
+def read_groups(path: Path, policy_names: Sequence[str]) -> list[str]:
+    """Read the group of every policy, in the order of the names given: policies in the first column, groups after."""
+    cells = _read_cells(path)
+    if cells.shape[1] < 2:
+        raise ProblemError(f"{named(path)}: there must be a column of policies and a column of groups.")
+    names = cells.iloc[1:, 0].tolist()
+    _check_names(path, "policy", names)
+    _check_same_names(path, "policy", names, policy_names)
+    group_of = dict(zip(names, cells.iloc[1:, 1].tolist(), strict=True))
+    return [group_of[name] for name in policy_names]
+
+
 def match_logs(folder: Path) -> Iterator[tuple[str, list[str]]]:
     """Name and lines of every match log (``.log`` or ``.log.gz``) in a folder and its subfolders, by name."""
     if not folder.is_dir():

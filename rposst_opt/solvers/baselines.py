@@ -38,10 +38,12 @@ from rposst_opt.results import full_scores
 from rposst_opt.solvers.regret_matching import RegretMatching
 
 TIE_TOLERANCE = 1e-12  # in units of the largest loss
+DIGITS = 12  # to which cases' mean results are told apart
 CHUNK = 4096  # tuples that are scored at a time
 
 
-def _claims_nothing(method: str, *, requires: tuple[str, ...] = (), extra: str | None = None) -> Capabilities:
+def claims_nothing(method: str, *, requires: tuple[str, ...] = (), extra: str | None = None) -> Capabilities:
+    """The capabilities of a selection that answers every problem and guarantees nothing."""
     return Capabilities(
         method=method,
         handles=frozenset(Need),
@@ -76,7 +78,7 @@ class UniformSelection:
         """It handles everything and proves nothing."""
         policies = "the worst policy" if self.worst_policy else "the average policy"
         targets = "the worst target" if self.worst_target else "the uniform target"
-        return _claims_nothing(f"equal weights, the least error for {policies} and {targets}", requires=("numba",))
+        return claims_nothing(f"equal weights, the least error for {policies} and {targets}", requires=("numba",))
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Look at every tuple with equal weights."""
@@ -109,7 +111,7 @@ def _least_average_for_the_worst_target(problem: Problem, budget: Budget) -> Can
             limit = budget.reached() if done < problem.n_tuples else None
             if limit is not None:
                 break
-    test = _uniform_test(problem, chosen)
+    test = uniform_test(problem, chosen)
     return Candidate(test=test, lower_bound=-math.inf, limit=limit, stats=Stats(tuples=done))
 
 
@@ -118,7 +120,8 @@ def _first_least(values: FloatArray, problem: Problem) -> int:
     return int(np.argmax(values <= values.min() + problem.allowance(TIE_TOLERANCE)))
 
 
-def _uniform_test(problem: Problem, cases: Iterable[int]) -> EfficientTest:
+def uniform_test(problem: Problem, cases: Iterable[int]) -> EfficientTest:
+    """These cases with equal weights."""
     cases = list(cases)
     return problem.test(cases=cases, weights=np.full(len(cases), 1 / len(cases)))
 
@@ -127,7 +130,7 @@ def _uniform_test(problem: Problem, cases: Iterable[int]) -> EfficientTest:
 class IterativeMinimax:
     """One case at a time, each time the one that keeps the largest loss least; a case may be taken again."""
 
-    capabilities: ClassVar[Capabilities] = _claims_nothing("one case at a time, the least largest error, equal weights")
+    capabilities: ClassVar[Capabilities] = claims_nothing("one case at a time, the least largest error, equal weights")
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Take as many cases as a test has, the required ones once each."""
@@ -162,13 +165,40 @@ class RandomSubset:
 
     seed: int = 0
 
-    capabilities: ClassVar[Capabilities] = _claims_nothing("cases at random, with equal weights")
+    capabilities: ClassVar[Capabilities] = claims_nothing("cases at random, with equal weights")
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Draw once."""
         rng = np.random.default_rng(self.seed)
         drawn = rng.choice(np.array(problem.selectable_cases), problem.size, replace=False).tolist()
-        return Candidate(test=_uniform_test(problem, [*problem.required_cases, *drawn]), lower_bound=-math.inf)
+        return Candidate(test=uniform_test(problem, [*problem.required_cases, *drawn]), lower_bound=-math.inf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StratifiedRandom:
+    """Cases drawn at random, one from each of as many groups, from the hardest to the easiest, with equal weights.
+
+    Cases are sorted by their mean result and cut into groups of equal size, so that every draw has easy and hard cases
+    alike. Each case is as likely as any other, up to the sizes of groups.
+
+    Parameters
+    ----------
+    seed : int
+        The same seed draws the same cases.
+    """
+
+    seed: int = 0
+
+    capabilities: ClassVar[Capabilities] = claims_nothing("cases at random from hard to easy, with equal weights")
+
+    def solve(self, problem: Problem, budget: Budget) -> Candidate:
+        """Draw once."""
+        rng = np.random.default_rng(self.seed)
+        selectable = np.array(problem.selectable_cases)
+        means = np.round((problem.results[selectable] / problem.unit).mean(axis=1), DIGITS)
+        groups = np.array_split(selectable[np.argsort(means, kind="stable")], problem.size)
+        drawn = [int(rng.choice(group)) for group in groups]
+        return Candidate(test=uniform_test(problem, [*problem.required_cases, *drawn]), lower_bound=-math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +215,7 @@ class KMeansAnchors:
 
     seed: int = 0
 
-    capabilities: ClassVar[Capabilities] = _claims_nothing(
+    capabilities: ClassVar[Capabilities] = claims_nothing(
         "k-means of test cases, the case nearest to each centre, weighed by cluster",
         requires=("sklearn",),
         extra="kmeans",

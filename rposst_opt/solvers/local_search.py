@@ -78,12 +78,16 @@ class LocalSearch:
         For kicks. The same seed gives the same answer with any number of threads, unless time runs out.
     threads : int, optional
         All cores by default.
+    effort : int, optional
+        How many sets of cases each climber settles at most: a limit that, unlike one of time, leaves the answer a
+        function of the problem. None by default.
     """
 
     kicks: int = 40
     breadth: int = 64
     seed: int = 0
     threads: int | None = None
+    effort: int | None = None
 
     capabilities: ClassVar[Capabilities] = Capabilities(
         method="swaps priced by cuts, from several starts",
@@ -97,7 +101,7 @@ class LocalSearch:
 
     def __post_init__(self) -> None:
         """Refuse numbers below one."""
-        check_counts(kicks=self.kicks, breadth=self.breadth, threads=self.threads)
+        check_counts(kicks=self.kicks, breadth=self.breadth, threads=self.threads, effort=self.effort)
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Bound, construct, climb and kick, as far as the budget allows."""
@@ -142,8 +146,9 @@ def _heaviest_first(cases: IntArray, weights: FloatArray) -> IntArray:
 class _Climber:
     """Someone who swaps cases, with cuts and random numbers of their own."""
 
-    def __init__(self, arrays: ProblemArrays, problem: Problem, breadth: int, seed: int) -> None:
-        self.arrays, self.breadth = arrays, breadth
+    def __init__(self, arrays: ProblemArrays, problem: Problem, method: LocalSearch, seed: int) -> None:
+        self.arrays, self.breadth = arrays, method.breadth
+        self.effort = math.inf if method.effort is None else method.effort
         self.n_fixed, self.n_rows = len(problem.required_cases), problem.n_chosen
         self.required = np.array(problem.required_cases, dtype=np.int64)
         self.selectable = np.array(problem.selectable_cases, dtype=np.int64)
@@ -151,6 +156,16 @@ class _Climber:
         self.prices = np.empty(problem.n_cases)
         self.rng = np.random.default_rng(seed)
         self.settled = 0
+
+    @property
+    def effort_left(self) -> int:
+        """How many sets it may still settle, up to some."""
+        return int(min(max(self.effort - self.settled, 0), SWAPS_AT_ONCE))
+
+    @property
+    def has_done_enough(self) -> bool:
+        """Whether it has settled as many sets as it may."""
+        return self.effort_left == 0
 
     def settle(self, rows: IntArray) -> _Found:
         """The best weights of these cases; the mixture and the prices are theirs afterwards."""
@@ -160,16 +175,17 @@ class _Climber:
         return _Found(rows.copy(), self.workspace.vectors[1, : len(rows)].copy(), value)
 
     def grow(self, out_of_time: Callable[[], bool]) -> _Found:
-        """Add one case at a time, the best one; when time is out, the cheapest ones."""
+        """Add one case at a time, the best one; when time is out or enough is done, the cheapest ones."""
         rows, candidates = self.required, self.selectable
         self.prices.fill(-math.inf)
         while len(rows) < self.n_rows:
             if len(rows):
                 self.settle(rows)
                 candidates = _cheapest_first(np.sort(candidates), self.prices)
-            if out_of_time():
+            if out_of_time() or self.has_done_enough:
                 return self.settle(np.concatenate([rows, candidates[: self.n_rows - len(rows)]]))
-            chosen, _ = try_additions(rows, candidates, TOLERANCE, self.arrays, self.workspace, self.prices)
+            chosen, _, tried = try_additions(rows, candidates, TOLERANCE, self.arrays, self.workspace, self.prices)
+            self.settled += tried
             rows, candidates = np.append(rows, candidates[chosen]), np.delete(candidates, chosen)
         return self.settle(rows)
 
@@ -183,14 +199,14 @@ class _Climber:
             candidates = _cheapest_first(cheap, self.prices)[: self.breadth]
             places = self.n_fixed + np.argsort(np.round(found.weights[self.n_fixed :], DIGITS), kind="stable")
             swap, total, helped = 0, len(places) * len(candidates), 0
-            while swap < total and not helped and not out_of_time():
+            while swap < total and not helped and not (self.has_done_enough or out_of_time()):
                 before = swap
                 swap, helped = find_swap(
                     rows,
                     places,
                     candidates,
                     swap,
-                    SWAPS_AT_ONCE,
+                    self.effort_left,
                     found.value - IMPROVEMENT,
                     TOLERANCE,
                     self.arrays,
@@ -222,7 +238,7 @@ class _Search:
         self.exact_arrays = scaled_problem_arrays(problem, np.arange(problem.n_cases))
         self.arrays = rounded_arrays(self.exact_arrays)
         self.climbers = [
-            _Climber(self.arrays, problem, method.breadth, seed)
+            _Climber(self.arrays, problem, method, seed)
             for seed in np.random.SeedSequence(method.seed).generate_state(CLIMBERS).tolist()
         ]
         self.bound = self.bound_of_search = least_loss(problem)
@@ -247,7 +263,7 @@ class _Search:
             if not self._is_done():
                 self._take_all(pool.map(self._start, self.climbers, self._other_starts()))
             idle = 0
-            while idle < self.method.kicks and not self._is_done():
+            while idle < self.method.kicks and not self._is_done() and not self._has_done_enough():
                 before = self.best
                 self._take_all(pool.map(self._kick_and_climb, self.climbers, [before] * CLIMBERS))
                 self.kicks += CLIMBERS
@@ -287,6 +303,9 @@ class _Search:
 
     def _is_proved(self) -> bool:
         return self.best.value - self.bound_of_search <= max(self.budget.gap / self.problem.unit, IMPROVEMENT)
+
+    def _has_done_enough(self) -> bool:
+        return all(climber.has_done_enough for climber in self.climbers)
 
     def _out_of_time(self) -> bool:
         if self.limit is None:

@@ -27,9 +27,9 @@ from functools import partial
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.bounds import regret_matching_gap
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.problem import Need, Problem
+from rposst_opt.solvers.bounds import regret_matching_gap
 from rposst_opt.solvers.kernels.regret_matching import make_tuple_run, play_tuple, play_tuples, tuple_at
 from rposst_opt.solvers.kernels.response import make_response, problem_arrays
 from rposst_opt.solvers.running import available_cores, check_counts, running

@@ -10,7 +10,7 @@ draws for every tuple by itself, since its proof compares arms.
 
 k and N are those of the problem's measure, if that is `KOfN`. Of `CVaR(η)` it is ``k = η N`` of ``draws`` scenarios, at
 least one; of `WorstCase` k is one, and of `Mean` it is N. Nothing is proved about the answer but in probability
-(`rposst_opt.bounds.sampled_gap`).
+(`rposst_opt.solvers.bounds.sampled_gap`).
 """
 
 import itertools
@@ -22,11 +22,11 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.bounds import largest_loss
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.errors import Unsupported
 from rposst_opt.measures import Measure, equally_likely
 from rposst_opt.problem import Need, Problem
+from rposst_opt.solvers.bounds import largest_loss
 from rposst_opt.solvers.kernels.sampled import mean_of_worst, play_sampled
 from rposst_opt.solvers.running import available_cores, check_counts, running
 from rposst_opt.solvers.successive_rejects import successive_rejects

@@ -16,8 +16,8 @@ from collections.abc import Callable
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.bounds import log_bar
 from rposst_opt.errors import ProblemError
+from rposst_opt.solvers.bounds import log_bar
 
 Sampler = Callable[[IntArray, int], FloatArray]
 

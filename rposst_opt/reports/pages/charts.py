@@ -8,7 +8,7 @@ import numpy as np
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.reports.pages.explorer import explorer_data
 from rposst_opt.reports.pages.report import Report
-from rposst_opt.reports.policy_ranking import ranking_words, ranks
+from rposst_opt.unseen.policy_ranking import ranking_words, ranks
 
 ROUNDS_SHOWN = 150
 OUTERMOST = (0.02, 0.98)  # quantiles at which colours may end

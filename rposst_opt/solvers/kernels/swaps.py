@@ -75,8 +75,8 @@ def try_additions(
     arrays: ProblemArrays,
     workspace: TupleGame,
     prices: FloatArray,
-) -> tuple[int, float]:
-    """Which of the candidates, in their order, is best added to the rows, and the objective then.
+) -> tuple[int, float, int]:
+    """Which of the candidates, in their order, is best added to the rows, the objective then, and how many were tried.
 
     `prices` are those of a mixture that proves the rows' own optimum: with one more case they are worth at least the
     lesser of that and the case's price, so dear cases are passed over.
@@ -84,12 +84,13 @@ def try_additions(
     n_rows = rows.shape[0]
     for i in range(n_rows):
         place_row(i, rows[i], arrays.results, workspace)
-    chosen, best = 0, np.inf
+    chosen, best, tried = 0, np.inf, 0
     for h in range(candidates.shape[0]):
         if prices[candidates[h]] >= best:
             continue
+        tried += 1
         place_row(n_rows, candidates[h], arrays.results, workspace)
         _, upper = settle(n_rows + 1, best, -np.inf, tolerance, arrays, workspace)
         if upper < best:
             chosen, best = h, upper
-    return chosen, best
+    return chosen, best, tried

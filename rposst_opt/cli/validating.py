@@ -1,0 +1,211 @@
+"""Truth on policies that nobody has seen: ``rposst validate``."""
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from rposst_opt.cli.experiments import Jobs, Scheduler
+from rposst_opt.cli.options import AsJson, ProblemOptions, listed, numbers, read_problem, takes_problem
+from rposst_opt.cli.terminal import console, notice, plain, progress_of_experiments
+from rposst_opt.errors import ProblemError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+
+    from rposst_opt.unseen.procedures import Purpose
+    from rposst_opt.unseen.recommendation import Recommendation
+    from rposst_opt.unseen.validation import Validation
+
+SHOWN = 6  # ways of each kind and size, the best ones
+
+
+Selections = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B",
+        help="Ways to choose cases: rposst, rposst-offset, greedy-ridge, kmeans, stratified, random, mrmr; the first "
+        "five unless given.",
+        show_default=False,
+    ),
+]
+Estimators = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B",
+        help="Ways to estimate the full score: weights, ridge, residual, kernel, aipw; all unless given.",
+        show_default=False,
+    ),
+]
+Groups = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.csv",
+        help="Policies (first column) and their groups (second), such as families or years: each is held out once.",
+        show_default=False,
+    ),
+]
+Folds = Annotated[
+    int | None,
+    typer.Option(
+        help="Hold policies out in so many random folds; one by one unless given, beyond 60 policies in five folds.",
+        show_default=False,
+    ),
+]
+Replicas = Annotated[int, typer.Option(min=1, help="How often policies are parted into random folds.")]
+Seed = Annotated[int, typer.Option(help="For folds and for random cases.")]
+Folder = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Where tables are written, and what is done is kept: run again, it goes on where it stopped.",
+        show_default=False,
+    ),
+]
+
+
+@takes_problem(several_sizes=True)
+def validate(
+    options: ProblemOptions,
+    sizes: list[int],
+    selections: Selections = None,
+    estimators: Estimators = None,
+    groups: Groups = None,
+    folds: Folds = None,
+    replicas: Replicas = 3,
+    seed: Seed = 2023,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    out: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """How far off are tests on policies that they were not tuned on? Hold some out, and make tests without them."""
+    from rposst_opt.estimators import ESTIMATORS
+    from rposst_opt.files.tables import read_groups
+    from rposst_opt.unseen import validation as unseen
+    from rposst_opt.unseen.recommendation import recommend
+    from rposst_opt.unseen.runner import check_cluster
+    from rposst_opt.unseen.splits import Kind
+
+    if scheduler is not None:
+        check_cluster()
+    table, purpose = _read_purpose(options)
+    with progress_of_experiments() as tell:
+        found = unseen.validate(
+            table,
+            sizes,
+            purpose=purpose,
+            selections=_installed() if selections is None else tuple(listed(selections)),
+            estimators=ESTIMATORS if estimators is None else tuple(listed(estimators)),
+            groups=None if groups is None else read_groups(groups, list(table.columns)),
+            folds=folds,
+            replicas=replicas,
+            seed=seed,
+            jobs=jobs or os.cpu_count() or 1,
+            scheduler=scheduler,
+            folder=None if out is None else out / "done",
+            tell=tell,
+        )
+    kinds = [kind for kind in Kind if kind.value in set(found.summary["kind"])]
+    advice = [recommend(found, kind) for kind in kinds]
+    if out is not None:
+        _write(out, found)
+    if as_json:
+        _print_json(found, advice)
+        return
+    _show(console(), found, advice)
+    if out is not None:
+        console(stderr=True).print(plain(f"Tables are in {out}."))
+
+
+def _read_purpose(options: ProblemOptions) -> "tuple[pd.DataFrame, Purpose]":
+    """The results as they are in the file, and what tests are for."""
+    from rposst_opt.unseen.procedures import Purpose
+
+    if options.probabilities is not None:
+        raise ProblemError("`validate` takes no --probabilities: which of them held-out policies have is not known.")
+    stated = read_problem(options)
+    problem = stated.problem
+    betas = None if options.betas is None else tuple(numbers("--betas", options.betas, float))
+    purpose = Purpose(
+        measure=problem.measure,
+        loss=problem.loss,
+        betas=betas,
+        targets=None if options.targets is None else problem.targets,
+        required_cases=problem.required_cases,
+        forbidden_cases=problem.forbidden_cases,
+        offset=problem.offset,
+        is_rescaled=options.rescale,
+    )
+    return stated.table, purpose
+
+
+def _installed() -> tuple[str, ...]:
+    """The selections that are tried unless others are named; those whose packages are missing are left out, aloud."""
+    from rposst_opt.backends import entry_of, how_to_install
+    from rposst_opt.unseen.procedures import SELECTIONS
+    from rposst_opt.unseen.validation import SELECTED
+
+    missing = {name: how_to_install(entry_of(SELECTIONS[name].backend).capabilities) for name in SELECTED}
+    for name, install in missing.items():
+        if install is not None:
+            notice(f"{name} was left out: {install}")
+    return tuple(name for name in SELECTED if missing[name] is None)
+
+
+def _write(folder: Path, found: "Validation") -> None:
+    """Tidy tables."""
+    from rposst_opt.files.writing import write_atomically
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in (("summary", found.summary), ("replicas", found.by_replica), ("errors", found.errors)):
+        write_atomically(folder / f"{name}.csv", table.to_csv(index=False))
+
+
+def _print_json(found: "Validation", advice: "list[Recommendation]") -> None:
+    from rposst_opt.files.records import as_json, finite
+
+    rows = [{key: finite(value) for key, value in row.items()} for row in found.summary.to_dict("records")]
+    advised = [{key: finite(value) for key, value in asdict(each).items()} for each in advice]
+    for record, each in zip(advised, advice, strict=True):
+        record["sentence"] = each.sentence
+    print(as_json({"format": "rposst-validation/1", "summary": rows, "recommendations": advised}))
+
+
+HEADINGS = {
+    "alike": "Policies like those that the test is tuned on",
+    "strongest": "Policies stronger than all that the test is tuned on",
+    "groups": "Policies of a group that the test is not tuned on",
+}
+
+
+LEGEND = (
+    "Errors of held-out policies' scores, in the units of the file: their mean, what nine of ten stay below, the "
+    "worst. Tuned: the mean error of the test's own weights on the policies that it was tuned on. τ: Kendall's, "
+    "between estimates and full scores. Best: how often the best of ten policies is found. The tables have intervals."
+)
+
+
+def _show(out: "Console", found: "Validation", advice: "list[Recommendation]") -> None:
+    """The best ways of each kind and size, then what follows."""
+    from rich.table import Table
+
+    for place, ways in found.summary.groupby(["kind", "size"], sort=False):
+        kind, size = cast("tuple[str, int]", place)
+        cases = "1 case" if size == 1 else f"{size} cases"
+        shown = Table(title=f"{HEADINGS[kind]}: {cases}")
+        shown.add_column("cases by", no_wrap=True)
+        shown.add_column("estimate by", no_wrap=True)
+        for heading in ("mean", "90 %", "worst", "tuned", "τ", "best"):
+            shown.add_column(heading, justify="right", no_wrap=True)
+        for way in ways.sort_values("mean_error", kind="stable").head(SHOWN).to_dict("records"):
+            errors = [f"{way[name]:.3g}" for name in ("mean_error", "p90_error", "worst_error", "tuned_mean")]
+            shares = [f"{way[name]:.2f}" for name in ("kendall_tau", "picks_best")]
+            shown.add_row(way["selection"], way["estimator"], *errors, *shares)
+        out.print(shown)
+    out.print(LEGEND, markup=False)
+    for each in advice:
+        out.print(plain(each.sentence))

@@ -1,0 +1,183 @@
+"""What is done to make a test from tuning policies, from the raw table to the estimate, so that it can be repeated.
+
+A procedure is handed the tuning policies' results and nothing else. Scale, targets, choice, weights and estimator are
+made of them alone, so nothing about a policy that is held out can reach them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from rposst_opt.arrays import FloatArray
+from rposst_opt.backends import solve
+from rposst_opt.efficient_test import EfficientTest
+from rposst_opt.errors import ProblemError
+from rposst_opt.estimators import ESTIMATORS
+from rposst_opt.losses import AbsoluteError, Loss
+from rposst_opt.measures import CVaR, Measure
+from rposst_opt.problem import Problem
+from rposst_opt.results import Scale, full_scores, rescale, softmax_targets
+
+SEARCH = "local-search"
+# Of local search: solving harder lowers the error on tuning policies, and not that on others.
+# The time that a set takes grows with the square of its size.
+KICKS, EFFORT, LEAST_EFFORT = 1, 40_000, 8
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Purpose:
+    """What a test is for: all that states a problem, but for the results and the size.
+
+    Attributes
+    ----------
+    measure : Measure
+    loss : Loss
+    betas : tuple of float or None
+        Targets that are made of the tuning results (`softmax_targets`); they are made again without what is held out.
+    targets : ndarray or None
+        Targets that are given. With neither these nor betas the target is the uniform one.
+    required_cases, forbidden_cases : tuple of int
+    offset : bool
+    is_rescaled : bool
+        Whether results are mapped to [0, 1] first.
+    """
+
+    measure: Measure = field(default_factory=lambda: CVaR(0.01))
+    loss: Loss = field(default_factory=AbsoluteError)
+    betas: tuple[float, ...] | None = None
+    targets: FloatArray | None = None
+    required_cases: tuple[int, ...] = ()
+    forbidden_cases: tuple[int, ...] = ()
+    offset: bool = False
+    is_rescaled: bool = True
+
+    def problem(self, tuning: FloatArray, size: int) -> tuple[Problem, Scale]:
+        """The problem that tuning results state, and their scale."""
+        values, scale = rescale(tuning) if self.is_rescaled else (tuning, Scale(0.0, 1.0))
+        targets = self.targets if self.betas is None else softmax_targets(values, self.betas)
+        problem = Problem(
+            results=values,
+            size=size,
+            measure=self.measure,
+            loss=self.loss,
+            targets=targets,
+            required_cases=self.required_cases,
+            forbidden_cases=self.forbidden_cases,
+            offset=self.offset,
+        )
+        return problem, scale
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A way to choose cases, as tables call it.
+
+    Attributes
+    ----------
+    backend : str
+    options : dict
+    label : str
+        For people.
+    is_random : bool
+        Whether a seed decides the choice.
+    tail_fraction : float or None
+        Of the CVaR that takes the place of the purpose's measure.
+    offset : bool
+        Whether scores have an offset, whatever the purpose says.
+    """
+
+    backend: str
+    label: str
+    options: tuple[tuple[str, Any], ...] = ()
+    is_random: bool = False
+    tail_fraction: float | None = None
+    offset: bool = False
+
+    def choose(self, problem: Problem, seed: int) -> EfficientTest:
+        """The test that is chosen for a problem."""
+        if self.tail_fraction is not None:
+            problem = replace(problem, measure=CVaR(self.tail_fraction))
+        if self.offset:
+            problem = replace(problem, offset=True)
+        options = dict(self.options) | ({"seed": seed} if self.is_random else {})
+        if self.backend == SEARCH:
+            options["effort"] = max(LEAST_EFFORT, EFFORT // problem.n_chosen**2)
+        solution = solve(problem, self.backend, **options)
+        if solution.limit is not None or solution.test is None:
+            raise KeyboardInterrupt  # the only limit there is: half an answer must not be taken for a whole one
+        return solution.test
+
+
+_GENTLY = (("kicks", KICKS), ("threads", 1))
+
+SELECTIONS: dict[str, Selection] = {
+    "rposst": Selection(SEARCH, "RPOSST", _GENTLY),
+    "rposst-offset": Selection(SEARCH, "RPOSST, worst 10 %, offset", _GENTLY, tail_fraction=0.1, offset=True),
+    "greedy-ridge": Selection("greedy-ridge", "greedy by ridge"),
+    "kmeans": Selection("kmeans-anchors", "k-means", is_random=True),
+    "stratified": Selection("stratified-random", "stratified random", is_random=True),
+    "random": Selection("random", "random", is_random=True),
+    "mrmr": Selection("mrmr", "mRMR"),
+}
+
+
+def check_known(selections: Sequence[str], estimators: Sequence[str]) -> None:
+    """Refuse names that stand for nothing."""
+    for name in selections:
+        if name not in SELECTIONS:
+            raise ProblemError(f"unknown selection {name!r}. Known: {', '.join(SELECTIONS)}.")
+    for name in estimators:
+        if name not in ESTIMATORS:
+            raise ProblemError(f"unknown estimator {name!r}. Known: {', '.join(ESTIMATORS)}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What one selection made of tuning policies, and what its test says of others.
+
+    Attributes
+    ----------
+    selection : str
+    cases : tuple of int
+    tuned_errors : ndarray of shape (n_targets, n_tuning)
+        How far the test's own weights are off on the tuning policies, in the results' units.
+    estimates : dict of str to ndarray of shape (n_targets, n_others)
+        By estimator, in the results' units.
+    full : ndarray of shape (n_targets, n_others)
+        What is estimated. It is worked out last, and nothing else depends on it.
+    """
+
+    selection: str
+    cases: tuple[int, ...]
+    tuned_errors: FloatArray
+    estimates: dict[str, FloatArray]
+    full: FloatArray
+
+
+def attempt(
+    tuning: FloatArray,
+    others: FloatArray,
+    size: int,
+    purpose: Purpose,
+    selections: Sequence[str],
+    estimators: Sequence[str],
+    seed: int,
+) -> list[Trial]:
+    """Make a test by every selection from the tuning results, and apply it to others by every estimator."""
+    problem, scale = purpose.problem(tuning, size)
+    trials = []
+    for name in selections:
+        chosen = SELECTIONS[name].choose(problem, seed)
+        test = chosen.tuned_on(problem.results, problem.targets).in_file_units(scale)
+        trials.append(
+            Trial(
+                selection=name,
+                cases=test.cases,
+                tuned_errors=np.abs(test.score(tuning) - full_scores(problem.targets, tuning)),
+                estimates={method: test.estimates_by_target(others, method) for method in estimators},
+                full=full_scores(problem.targets, others),
+            )
+        )
+    return trials

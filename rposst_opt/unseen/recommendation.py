@@ -1,0 +1,116 @@
+"""What follows from a validation, in a sentence: how many cases, which, which estimator, and what error to expect."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rposst_opt.errors import ProblemError
+from rposst_opt.unseen.procedures import SELECTIONS
+from rposst_opt.unseen.splits import Kind
+from rposst_opt.unseen.validation import Validation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+AT_RANDOM = ("stratified", "random")
+NOISE = 1.1  # ratios of errors up to this are noise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recommendation:
+    """The way of making a test that did best on held-out policies of some kind.
+
+    Attributes
+    ----------
+    kind : Kind
+        What the held-out policies were like.
+    size : int
+    selection, estimator : str
+    mean_error, worst_error : float
+        On held-out policies, in the results' units.
+    low, high : float
+        A 95 % interval of the mean error.
+    tuned_mean : float
+        The mean error of the chosen tests' own weights on the policies that they were tuned on.
+    random_error : float or None
+        The least mean error with random cases of this size; None if none were tried.
+    """
+
+    kind: Kind
+    size: int
+    selection: str
+    estimator: str
+    mean_error: float
+    worst_error: float
+    low: float
+    high: float
+    tuned_mean: float
+    random_error: float | None
+
+    @property
+    def random_would_do(self) -> bool:
+        """Whether random cases are as good, up to noise."""
+        return self.random_error is not None and self.random_error <= NOISE * self.mean_error
+
+    @property
+    def sentence(self) -> str:
+        """All of it, for people."""
+        cases = "1 case" if self.size == 1 else f"{self.size} cases"
+        said = (
+            f"{_EXPECTED[self.kind]}, take {cases} by {SELECTIONS[self.selection].label} and estimate by "
+            f"{_ESTIMATED[self.estimator]}: expect to be off by about {self.mean_error:.3g}"
+        )
+        if np.isfinite(self.low):
+            said += f" ({self.low:.3g} to {self.high:.3g})"
+        said += f" on average and {self.worst_error:.3g} at worst"
+        if self.random_would_do and self.selection in AT_RANDOM:
+            return said + "; nothing that chooses cases with more care did better."
+        if self.random_would_do:
+            return said + f"; random cases would do as well ({self.random_error:.3g})."
+        return said + "."
+
+
+_EXPECTED = {
+    Kind.ALIKE: "For new policies like these",
+    Kind.STRONGEST: "For new policies stronger than all of these",
+    Kind.GROUPS: "For new policies of another group",
+}
+_ESTIMATED = {
+    "weights": "the test's own weights",
+    "ridge": "ridge regression",
+    "residual": "their mean and ridge regression of the rest",
+    "kernel": "kernel ridge regression",
+    "aipw": "AIPW",
+}
+
+
+def recommend(validation: Validation, kind: Kind = Kind.ALIKE, *, size: int | None = None) -> Recommendation:
+    """The way that did best on held-out policies of this kind.
+
+    Without a size, it is the least of those tried whose error is the least up to noise.
+    """
+    table = validation.summary[validation.summary["kind"] == kind.value]
+    if size is not None:
+        table = table[table["size"] == size]
+    if table.empty:
+        raise ProblemError(f"nothing was validated with held-out policies of the kind {kind.value!r} and this size.")
+    best_of_sizes = table.loc[table.groupby("size")["mean_error"].idxmin()].sort_values("size")
+    good = best_of_sizes[best_of_sizes["mean_error"] <= NOISE * best_of_sizes["mean_error"].min()]
+    return _recommendation(kind, good.iloc[0].to_dict(), table)
+
+
+def _recommendation(kind: Kind, chosen: dict[str, Any], table: "pd.DataFrame") -> Recommendation:
+    rivals = table[(table["size"] == chosen["size"]) & table["selection"].isin(AT_RANDOM)]
+    return Recommendation(
+        kind=kind,
+        size=int(chosen["size"]),
+        selection=str(chosen["selection"]),
+        estimator=str(chosen["estimator"]),
+        mean_error=float(chosen["mean_error"]),
+        worst_error=float(chosen["worst_error"]),
+        low=float(chosen["low"]),
+        high=float(chosen["high"]),
+        tuned_mean=float(chosen["tuned_mean"]),
+        random_error=None if rivals.empty else float(rivals["mean_error"].min()),
+    )

@@ -1,0 +1,295 @@
+"""How far is a test off on policies that it was not tuned on, and which way of making one does best?"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from rposst_opt.arrays import FloatArray, IntArray
+from rposst_opt.errors import ProblemError
+from rposst_opt.estimators import ESTIMATORS
+from rposst_opt.results import finite_table, full_scores, is_frame
+from rposst_opt.unseen.policy_ranking import kendall_tau
+from rposst_opt.unseen.procedures import Purpose, Trial, attempt, check_known
+from rposst_opt.unseen.runner import Tell, run_tasks, sources_digest
+from rposst_opt.unseen.splits import Kind, Split, alike, by_group, strongest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+REPLICAS = 3
+SEED = 2023
+SELECTED = ("rposst", "rposst-offset", "greedy-ridge", "kmeans", "stratified")
+WAY = ["kind", "size", "selection", "estimator"]  # columns that say what was done
+TEN, DRAWS = 10, 400  # of how many policies the best is picked, and how often that is tried
+
+
+@dataclass(frozen=True, eq=False)
+class SplitTask:
+    """Make tests of one size without the policies that a split holds out, and apply them to these."""
+
+    name: str
+    tuning: FloatArray
+    others: FloatArray
+    size: int
+    purpose: Purpose
+    selections: tuple[str, ...]
+    estimators: tuple[str, ...]
+    seed: int
+
+    def run(self) -> list[Trial]:
+        """Try every selection with every estimator."""
+        return attempt(self.tuning, self.others, self.size, self.purpose, self.selections, self.estimators, self.seed)
+
+    @cached_property
+    def digest(self) -> str:
+        """Tells tasks apart whose trials may differ."""
+        asked = f"{sources_digest()} {self.size} {self.purpose!r} {self.selections} {self.estimators} {self.seed} "
+        data = b"".join(np.ascontiguousarray(part).tobytes() for part in (self.tuning, self.others))
+        return hashlib.sha256(asked.encode() + f"{self.tuning.shape}".encode() + data).hexdigest()[:16]
+
+    def to_record(self, outcome: list[Trial]) -> object:
+        """Trials as JSON has them."""
+        return [
+            {
+                "selection": trial.selection,
+                "cases": list(trial.cases),
+                "tuned_errors": trial.tuned_errors.tolist(),
+                "estimates": {method: found.tolist() for method, found in trial.estimates.items()},
+                "full": trial.full.tolist(),
+            }
+            for trial in outcome
+        ]
+
+    def from_record(self, record: Any) -> list[Trial]:
+        """The trials that were written."""
+        trials = [
+            Trial(
+                each["selection"],
+                tuple(each["cases"]),
+                np.array(each["tuned_errors"]),
+                {method: np.array(each["estimates"][method]) for method in self.estimators},
+                np.array(each["full"]),
+            )
+            for each in record
+        ]
+        if tuple(trial.selection for trial in trials) != self.selections:
+            raise ValueError("these are other selections' trials")
+        return trials
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """What came of trying every way of making a test on policies that were held out.
+
+    Attributes
+    ----------
+    errors : DataFrame
+        A row per (held-out policy, target) and way of making a test: what the full score is, and what was estimated.
+    tuned : DataFrame
+        A row per split, size and selection: the mean and the worst error of the test's own weights on the policies
+        that it was tuned on.
+    """
+
+    errors: "pd.DataFrame"
+    tuned: "pd.DataFrame"
+
+    @cached_property
+    def by_replica(self) -> "pd.DataFrame":
+        """A row per replica and way: mean, 90th percentile and worst error, Kendall's τ, chance of picking the best."""
+        rows = []
+        for key, group in self.errors.groupby([*WAY, "replica"], sort=False):
+            error = (group["estimate"] - group["full"]).abs().to_numpy()
+            by_target = [part for _, part in group.groupby("target")]
+            pairs = [(part["full"].to_numpy(), part["estimate"].to_numpy()) for part in by_target]
+            rows.append(
+                (
+                    *key,
+                    error.mean(),
+                    np.quantile(error, 0.9),
+                    error.max(),
+                    _mean([kendall_tau(full, small) for full, small in pairs]),
+                    _mean([chance_of_best(full, small) for full, small in pairs]),
+                )
+            )
+        columns = [*WAY, "replica", "mean_error", "p90_error", "worst_error", "kendall_tau", "picks_best"]
+        return _frame(rows, columns)
+
+    @cached_property
+    def summary(self) -> "pd.DataFrame":
+        """A row per way: means over replicas (of the worst error the worst), and the tuned errors beside them.
+
+        The 95 % interval of the mean error is Student's: over replicas, if policies were parted into folds several
+        times, and over held-out policies otherwise.
+        """
+        together = dict.fromkeys(["mean_error", "p90_error", "kendall_tau", "picks_best"], "mean")
+        means = self.by_replica.groupby(WAY, sort=False).agg({**together, "worst_error": "max"}).reset_index()
+        intervals = [self._interval(dict(zip(WAY, key, strict=True))) for key in means[WAY].itertuples(index=False)]
+        means[["low", "high"]] = intervals
+        tuned = self.tuned.groupby(["kind", "size", "selection"], sort=False)[["tuned_mean", "tuned_worst"]].mean()
+        return means.merge(tuned.reset_index(), on=["kind", "size", "selection"], how="left")
+
+    def _interval(self, way: dict[str, Any]) -> tuple[float, float]:
+        samples = _rows_of(self.by_replica, way)["mean_error"].to_numpy()
+        if way["kind"] != Kind.ALIKE or len(samples) < 2:
+            group = _rows_of(self.errors, way)
+            error = (group["estimate"] - group["full"]).abs()
+            samples = error.groupby(group["policy"]).mean().to_numpy()
+        if len(samples) < 2:
+            return float("nan"), float("nan")
+        half = stats.t.ppf(0.975, len(samples) - 1) * samples.std(ddof=1) / np.sqrt(len(samples))
+        return max(float(samples.mean() - half), 0.0), float(samples.mean() + half)
+
+
+def _rows_of(table: "pd.DataFrame", way: dict[str, Any]) -> "pd.DataFrame":
+    chosen = np.ones(len(table), dtype=bool)
+    for column, value in way.items():
+        chosen &= (table[column] == value).to_numpy()
+    return table[chosen]
+
+
+def _frame(rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=list(columns))
+
+
+def _mean(values: Sequence[float]) -> float:
+    known = [value for value in values if np.isfinite(value)]
+    return float(np.mean(known)) if known else float("nan")
+
+
+@cache
+def _draws(n_policies: int, seed: int) -> IntArray:
+    rng = np.random.default_rng(seed)
+    return np.array([rng.permutation(n_policies)[:TEN] for _ in range(DRAWS)])
+
+
+def chance_of_best(full: FloatArray, small: FloatArray, seed: int = SEED) -> float:
+    """How often the best of ten random policies (of all, if there are fewer) by one score is the best by another.
+
+    Of policies that tie for the best, one is picked at random.
+    """
+    if len(full) < 2:
+        return float("nan")
+    draws = _draws(len(full), seed)
+    is_best = full[draws] >= full[draws].max(axis=1, keepdims=True)
+    is_picked = small[draws] >= small[draws].max(axis=1, keepdims=True)
+    return float(((is_best & is_picked).sum(axis=1) / is_picked.sum(axis=1)).mean())
+
+
+def validate(
+    results: "ArrayLike | pd.DataFrame",
+    sizes: Sequence[int],
+    *,
+    purpose: Purpose | None = None,
+    selections: Sequence[str] = SELECTED,
+    estimators: Sequence[str] = ESTIMATORS,
+    groups: Sequence[str] | None = None,
+    folds: int | None = None,
+    replicas: int = REPLICAS,
+    seed: int = SEED,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    folder: Path | None = None,
+    tell: Tell | None = None,
+) -> Validation:
+    """Hold policies out, make tests without them, and see how far these are off on them.
+
+    Everything is made again without the policies that are held out: scale, targets, choice, weights and estimator.
+    Policies are left out one by one (where there are many, in five random folds, several times), then the strongest
+    tenth, fifth and so on together, then each of the groups, if there are any.
+
+    Parameters
+    ----------
+    results : array of shape (n_cases, n_policies), or DataFrame
+        As they are: not rescaled beforehand.
+    sizes : sequence of int
+        How many cases a test has, besides the required ones.
+    purpose : Purpose, optional
+        Measure, loss and targets; the worst 1 %, the absolute error and the uniform target by default.
+    selections, estimators : sequence of str
+        Ways to choose cases (`unseen.procedures.SELECTIONS`) and ways to estimate from them (`estimators.ESTIMATORS`).
+    groups : sequence of str, optional
+        A family, a date or the like for each policy: each is held out once.
+    folds : int, optional
+        Into how many random folds policies are parted; by default they are left out one by one, or where there are
+        many, in five folds.
+    replicas : int
+        How often policies are parted into random folds.
+    seed : int
+    jobs, scheduler, folder, tell
+        As for `unseen.runner.run_tasks`.
+    """
+    table = finite_table(results)
+    n_policies = table.shape[1]
+    names = [str(name) for name in results.columns] if is_frame(results) else [str(j) for j in range(n_policies)]
+    purpose = Purpose() if purpose is None else purpose
+    check_known(selections, estimators)
+    if groups is not None and len(groups) != n_policies:
+        raise ProblemError(f"`groups` must have an entry per policy, got {len(groups)} for {n_policies}.")
+    uniform = np.full((1, len(table)), 1 / len(table))
+    splits = alike(n_policies, folds=folds, replicas=replicas, seed=seed)
+    splits += strongest(full_scores(uniform, table)[0])
+    splits += [] if groups is None else by_group(groups)
+    cells = [(split, size) for split in splits for size in sizes]
+    tasks = [_task(table, split, size, purpose, selections, estimators, seed) for split, size in cells]
+    outcomes = run_tasks(tasks, folder, jobs=jobs, scheduler=scheduler, tell=tell)
+    return _validation(names, cells, outcomes)
+
+
+def _task(
+    table: FloatArray,
+    split: Split,
+    size: int,
+    purpose: Purpose,
+    selections: Sequence[str],
+    estimators: Sequence[str],
+    seed: int,
+) -> SplitTask:
+    held_out = "-".join(str(policy) for policy in split.held_out[:3])
+    return SplitTask(
+        name=f"{split.kind}-{split.replica}-{held_out}-{len(split.held_out)}-size-{size}",
+        tuning=np.ascontiguousarray(table[:, split.tuning(table.shape[1])]),
+        others=np.ascontiguousarray(table[:, list(split.held_out)]),
+        size=size,
+        purpose=purpose,
+        selections=tuple(selections),
+        estimators=tuple(estimators),
+        seed=seed + split.replica,
+    )
+
+
+def _validation(
+    names: Sequence[str], cells: Sequence[tuple[Split, int]], outcomes: Sequence[list[Trial]]
+) -> Validation:
+    import pandas as pd
+
+    parts, tuned = [], []
+    for (split, size), trials in zip(cells, outcomes, strict=True):
+        policies = [names[policy] for policy in split.held_out]
+        for trial in trials:
+            place = {"kind": split.kind.value, "replica": split.replica, "size": size, "selection": trial.selection}
+            errors = {"tuned_mean": float(trial.tuned_errors.mean()), "tuned_worst": float(trial.tuned_errors.max())}
+            tuned.append(place | errors)
+            for method, found in trial.estimates.items():
+                target, policy = np.indices(found.shape)
+                parts.append(
+                    pd.DataFrame(
+                        place
+                        | {
+                            "estimator": method,
+                            "policy": np.array(policies)[policy.ravel()],
+                            "target": target.ravel(),
+                            "full": trial.full.ravel(),
+                            "estimate": found.ravel(),
+                        }
+                    )
+                )
+    return Validation(pd.concat(parts, ignore_index=True), pd.DataFrame(tuned))
