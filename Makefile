@@ -6,7 +6,7 @@ RELEASE := $(CURDIR)/.venv-release
 # Style and types are checked while kernels are compiled.
 MAKEFLAGS += --jobs=2
 
-.PHONY: demo test test-quick lint typecheck kernels-of-searches kernels-of-games pytest test-lowest release-check pictures bench bench-quick bench-methods bench-kernels bench-first bench-many bench-exact clean help
+.PHONY: demo test test-quick lint typecheck kernels-of-searches kernels-of-games pytest test-lowest release-check pictures bench bench-quick bench-methods bench-kernels bench-first bench-page bench-many bench-exact clean help
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -55,6 +55,9 @@ bench-kernels: $(VENV)/installed  ## time the hot kernels, and compare with the 
 
 bench-first: $(VENV)/installed  ## time a stranger's first run: `make bench-first REVISIONS="v1.0 HEAD"` compares
 	$(BIN)/python -m benchmarks.first_run $(REVISIONS)
+
+bench-page: $(VENV)/installed  ## time a browser that opens a large report
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.large_page
 
 bench-many: $(VENV)/installed  ## thirty of two thousand cases: local search against a MILP solver
 	$(BIN)/python -m benchmarks.many_cases

@@ -107,7 +107,7 @@ class EfficientTest:
             A DataFrame is read by the names in its index. An array has a row for every case of the full test, or for
             the chosen cases alone, in their order.
         """
-        rows = self._rows_of(new_results)
+        rows = self.rows_of(new_results)
         # Not a matrix product: that may round equal columns differently, and equal policies must rank alike.
         scores: FloatArray = self.offset + (self.weights[:, None] * rows).sum(axis=0)
         return scores
@@ -137,7 +137,7 @@ class EfficientTest:
         if method == WEIGHTS:
             n_targets = 1 if self.tuning is None else len(self.tuning.full_scores)
             return np.repeat(self.score(new_results)[None], n_targets, axis=0)
-        return learned_estimates(method, self.tuning, self._rows_of(new_results))
+        return learned_estimates(method, self.tuning, self.rows_of(new_results))
 
     def tuned_on(self, results: FloatArray, targets: FloatArray) -> "EfficientTest":
         """The same test, with what estimators learn from the tuning policies' results on all cases."""
@@ -170,7 +170,8 @@ class EfficientTest:
             tuning=self.tuning if tuning is None else tuning,
         )
 
-    def _rows_of(self, new_results: "ArrayLike | pd.DataFrame") -> FloatArray:
+    def rows_of(self, new_results: "ArrayLike | pd.DataFrame") -> FloatArray:
+        """The results on the test's cases, in their order."""
         rows = self._rows_by_name(new_results) if is_frame(new_results) else self._rows_by_position(new_results)
         if not np.isfinite(rows).all():
             raise ProblemError("`new_results` must be finite for the cases of the test.")

@@ -192,14 +192,14 @@ class TestOptionsOfSolve:
     @pytest.mark.parametrize("loss", ["absolute", "squared"])
     def test_the_error_for_people_is_in_the_units_of_the_file(self, rposst: Run, option: str, loss: str) -> None:
         outcome = rposst("solve", "crossed.csv", "--size", "1", option, "--loss", loss)
-        assert re.search(r"score error +10 by that measure, 10 on average, 10 at worst", outcome.out)
+        assert re.search(r"tuned error +10 by that measure, 10 on average, 10 at worst", outcome.out)
 
     def test_units_of_the_file_hold_for_unequal_errors(self, rposst: Run, tmp_path: Path) -> None:
         write_table(tmp_path / "results.csv", ["zero", "rungs"], ["p", "q", "r", "s"], [[-5] * 4, [-5, -3, 1, 5]])
         (tmp_path / "on-rungs.csv").write_text("case,t\nzero,0\nrungs,1\n")
         options = "--size 1 --targets on-rungs.csv --forbid rungs --tail-fraction 0.5"
         outcome = rposst("solve", "results.csv", *options.split())
-        assert re.search(r"score error +8 by that measure, 4.5 on average, 10 at worst", outcome.out)
+        assert re.search(r"tuned error +8 by that measure, 4.5 on average, 10 at worst", outcome.out)
 
 
 class TestNumbersAtTheEdge:

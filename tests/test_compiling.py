@@ -151,7 +151,10 @@ def test_when_patience_is_out_it_is_compiled_kept_and_told_once(toy: Path) -> No
     assert sorted((toy / "cache").rglob("*.nbc")) == kept
 
 
-def test_what_was_compiled_for_other_processors_or_arguments_is_not_taken_for_ours(toy: Path) -> None:
+def test_what_was_compiled_for_other_processors_or_arguments_is_not_taken_for_ours(
+    toy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NUMBA_CPU_NAME", raising=False)
     run_toy("toy.compiling.compile_from_now_on(); toy.total(10)", toy)
     code = "import toy; print(toy.total(10), toy.total.is_loaded)"
     cache, path = toy / "cache", str(toy)
@@ -176,7 +179,7 @@ print(time.perf_counter() - started, solution.seconds, solution.stats.compile_se
     )
     elapsed, seconds, compile_seconds = map(float, done.stdout.split()[:3])
     assert compile_seconds > 1.0
-    assert seconds < 1.0
+    assert seconds < 0.5 * compile_seconds
     assert elapsed >= seconds + compile_seconds
     assert done.stdout.split()[3] == "None"
     assert "compiling the kernels" in done.stderr

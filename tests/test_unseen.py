@@ -202,8 +202,10 @@ def test_the_least_size_whose_error_is_least_up_to_noise_is_recommended() -> Non
             ("alike", 5, "rposst", "ridge"): 1.05,
             ("alike", 9, "rposst", "ridge"): 1.0,
             ("alike", 5, "random", "weights"): 4.0,
+            ("alike", 5, "random", "aipw"): 4.5,
             ("strongest", 5, "rposst", "weights"): 6.0,
-            ("strongest", 5, "random", "aipw"): 6.5,
+            ("strongest", 5, "random", "weights"): 6.5,
+            ("strongest", 5, "random", "aipw"): 5.0,
         }
     )
     best = recommend(found)
@@ -215,9 +217,9 @@ def test_the_least_size_whose_error_is_least_up_to_noise_is_recommended() -> Non
         "about 1.05 (1.05 to 1.05) on average and 1.05 at worst."
     )
     assert recommend(found, size=2).mean_error == pytest.approx(2.0)
-    stronger = recommend(found, Kind.STRONGEST)
+    stronger = recommend(found, Kind.STRONGEST)  # AIPW is best there, by a fifth, and behind by half elsewhere
     assert stronger.sentence.startswith("For new policies stronger than all of these, take 5 cases by RPOSST")
-    assert stronger.sentence.endswith("; random cases would do as well (6.5).")
+    assert stronger.sentence.endswith("; random cases would do as well (5).")
     with pytest.raises(ro.ProblemError, match="of the kind 'groups'"):
         recommend(found, Kind.GROUPS)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rposst_opt.measures import Measure
     from rposst_opt.problem import Problem
     from rposst_opt.results import Scale
+    from rposst_opt.unseen.procedures import Purpose
 
 
 Number = TypeVar("Number", int, float)
@@ -226,6 +227,24 @@ def read_problem(options: ProblemOptions) -> Stated:
     if sharpness is not None:
         target_names = [f"beta {name}" for name in target_names]
     return Stated(problem, scale, target_names, table)
+
+
+def purpose_of(options: ProblemOptions, stated: Stated) -> "Purpose":
+    """What a test is for, so that it can be made again without some policies."""
+    from rposst_opt.unseen.procedures import Purpose
+
+    problem = stated.problem
+    return Purpose(
+        measure=problem.measure,
+        loss=problem.loss,
+        betas=None if options.betas is None else tuple(numbers("--betas", options.betas, float)),
+        targets=None if options.targets is None else problem.targets,
+        required_cases=problem.required_cases,
+        forbidden_cases=problem.forbidden_cases,
+        offset=problem.offset,
+        is_rescaled=options.rescale,
+        case_names=problem.case_names,
+    )
 
 
 def _measure(options: ProblemOptions) -> "Measure":

@@ -12,13 +12,18 @@ if TYPE_CHECKING:
     from rposst_opt.problem import Problem
     from rposst_opt.results import Scale
     from rposst_opt.solution import BackendChoice, Solution
+    from rposst_opt.unseen.error_bars import LeftOut
 
 
-def show_solution(out: "Console", problem: "Problem", solution: "Solution", scale: "Scale") -> None:
+def show_solution(
+    out: "Console", problem: "Problem", solution: "Solution", scale: "Scale", left_out: "LeftOut | None" = None
+) -> None:
     """The chosen test and what is known about it, for people."""
     from rich.table import Table
 
     from rposst_opt.reports.wording import facts as describe
+    from rposst_opt.reports.wording import score_errors
+    from rposst_opt.unseen.error_bars import warning
 
     if solution.test is None:
         out.print(f"No test was found before {solution.limit or 'the run ended'}.", markup=False)
@@ -33,9 +38,12 @@ def show_solution(out: "Console", problem: "Problem", solution: "Solution", scal
     facts = Table(show_header=False, box=None, pad_edge=False)
     facts.add_column()
     facts.add_column()
-    for label, value in describe(problem, solution, scale):
+    for label, value in describe(problem, solution, scale, left_out):
         facts.add_row(plain(label), plain(value))
     out.print(facts)
+    warned = None if left_out is None else warning(left_out, score_errors(problem, solution, scale)[1])
+    if warned is not None:
+        out.print(plain(f"Beware: {warned}"))
     if solution.ranking:
         _show_ranking(out, solution)
 
@@ -56,17 +64,40 @@ def _show_ranking(out: "Console", solution: "Solution") -> None:
     out.print(shown)
 
 
-def show_scores(out: "Console", rows: list[dict[str, Any]], n_cases: int) -> None:
+def show_scores(out: "Console", scored: dict[str, Any], n_cases: int) -> None:
     """The scores of policies by a test, for people."""
     from rich.table import Table
 
+    rows, has_intervals = scored["scores"], "level" in scored
     shown = Table(title=f"Scores by {n_cases} test cases, in the units of the file")
     shown.add_column("rank", justify="right")
     shown.add_column("policy", overflow="fold")
     shown.add_column("score", justify="right")
+    if has_intervals:
+        shown.add_column(f"{scored['level']:.0%} interval", justify="right")
+        shown.add_column("ranks", justify="right")
+    if any(row.get("unlike") for row in rows):
+        shown.add_column("unlike what was seen", overflow="fold")
     for row in rows:
-        shown.add_row(str(row["rank"]), plain(row["policy"]), f"{row['score']:.6g}")
+        cells = [str(row["rank"]), plain(row["policy"]), f"{row['score']:.6g}"]
+        if has_intervals:
+            cells += [_interval_words(row), f"{row['best_rank']} to {row['worst_rank']}"]
+        shown.add_row(*cells, row.get("unlike") or "")
     out.print(shown)
+    if not has_intervals:
+        out.print("The file has no error bars: `rposst solve --error-bars` makes them.", markup=False)
+        return
+    count, pairs = len(scored["not_told_apart"]), len(rows) * (len(rows) - 1) // 2
+    out.print(
+        f"Intervals are for policies like those that the test was tuned on. {count:,} of {pairs:,} pairs of policies "
+        "are not told apart.",
+        markup=False,
+    )
+
+
+def _interval_words(row: dict[str, Any]) -> str:
+    low, high = ("unknown" if end is None else f"{end:.4g}" for end in (row["low"], row["high"]))
+    return f"{low} to {high}"
 
 
 def show_agreement(out: "Console", report: "Agreement") -> None:

@@ -5,14 +5,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rposst_opt.cli.options import AsJson, ProblemOptions, TimeLimit, check_output, read_problem, takes_problem
+from rposst_opt.cli.options import (
+    AsJson,
+    ProblemOptions,
+    Stated,
+    TimeLimit,
+    check_output,
+    purpose_of,
+    read_problem,
+    takes_problem,
+)
 from rposst_opt.cli.showing import show_scores, show_solution
-from rposst_opt.cli.terminal import console, plain, progress_of_a_search
+from rposst_opt.cli.terminal import console, notice, plain, progress_of_a_search
 from rposst_opt.errors import ProblemError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from rposst_opt.efficient_test import EfficientTest
     from rposst_opt.problem import Problem
     from rposst_opt.solution import Solution
+    from rposst_opt.unseen.error_bars import LeftOut
+
+A_FEW_SECONDS = 5.0
 
 
 def demo() -> None:
@@ -53,35 +68,49 @@ def demo() -> None:
     show_solution(out, problem, solution, scale)
 
 
+BackendName = Annotated[str, typer.Option(help="Which solver; `rposst backends` lists them.")]
+Rounds = Annotated[int | None, typer.Option(help="Rounds of the game, for backends that play it; 500 unless given.")]
+Seed = Annotated[int | None, typer.Option(help="For backends that draw at random; 0 unless given.")]
+Gap = Annotated[
+    float,
+    typer.Option(help="Be content with this gap, in the units of the objective: 0.05 is 5 % of the rescaled range."),
+]
+Top = Annotated[
+    int | None,
+    typer.Option(
+        help="Show the best so many sets of cases; ties by the lower mean loss, then by position in the file."
+    ),
+]
+AllOptimal = Annotated[bool, typer.Option("--all-optimal", help="Show all sets of cases that are as good as the best.")]
+TestFile = Annotated[Path | None, typer.Option(metavar="TEST.json", help="Write the test to this file.")]
+ProofFile = Annotated[
+    Path | None,
+    typer.Option(metavar="PROOF.json", help="Write a proof of the lower bound, for `rposst verify`, to this file."),
+]
+ErrorBars = Annotated[
+    bool | None,
+    typer.Option(
+        "--error-bars/--no-error-bars",
+        help="Make the test again without each policy in turn, for the error on policies that it has not seen and for "
+        "`rposst score`'s intervals; by default if that takes a few seconds at most.",
+        show_default=False,
+    ),
+]
+
+
 @takes_problem()
 def solve(
     options: ProblemOptions,
-    backend: Annotated[str, typer.Option(help="Which solver; `rposst backends` lists them.")] = "auto",
-    rounds: Annotated[
-        int | None, typer.Option(help="Rounds of the game, for backends that play it; 500 unless given.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="For backends that draw at random; 0 unless given.")] = None,
+    backend: BackendName = "auto",
+    rounds: Rounds = None,
+    seed: Seed = None,
     time_limit: TimeLimit = None,
-    gap: Annotated[
-        float,
-        typer.Option(
-            help="Be content with this gap, in the units of the objective: 0.05 is 5 % of the rescaled range."
-        ),
-    ] = 0.0,
-    top: Annotated[
-        int | None,
-        typer.Option(
-            help="Show the best so many sets of cases; ties by the lower mean loss, then by position in the file."
-        ),
-    ] = None,
-    all_optimal: Annotated[
-        bool, typer.Option("--all-optimal", help="Show all sets of cases that are as good as the best.")
-    ] = False,
-    out: Annotated[Path | None, typer.Option(metavar="TEST.json", help="Write the test to this file.")] = None,
-    certificate: Annotated[
-        Path | None,
-        typer.Option(metavar="PROOF.json", help="Write a proof of the lower bound, for `rposst verify`, to this file."),
-    ] = None,
+    gap: Gap = 0.0,
+    top: Top = None,
+    all_optimal: AllOptimal = False,
+    out: TestFile = None,
+    certificate: ProofFile = None,
+    error_bars: ErrorBars = None,
     as_json: AsJson = False,
 ) -> None:
     """Choose test cases and weights from a results file."""
@@ -90,6 +119,7 @@ def solve(
     from rposst_opt.files.records import solution_record
     from rposst_opt.files.writing import write_atomically
     from rposst_opt.solution import Status
+    from rposst_opt.unseen.error_bars import left_out_record
 
     for path in (out, certificate):
         if path is not None:
@@ -99,19 +129,61 @@ def solve(
     wanted = _given(rounds=rounds, seed=seed, top=top, all_optimal=all_optimal, certificate=certificate is not None)
     with progress_of_a_search() as progress:
         solution = solve_problem(problem, backend, time_limit_seconds=time_limit, gap=gap, progress=progress, **wanted)
-    record = to_json(solution_record(problem, solution, scale))
+    left_out = _left_out(options, stated, solution, error_bars, _given(rounds=rounds, seed=seed, gap=gap or None))
+    record = solution_record(problem, solution, scale)
+    if left_out is not None:
+        record |= {"unseen": _unseen_record(left_out), "left_out": left_out_record(left_out)}
     try:
         if out is not None and solution.test is not None:
-            write_atomically(out, record + "\n")
+            write_atomically(out, to_json(record) + "\n")
         if certificate is not None:
             _write_certificate(certificate, problem, solution)
     finally:  # what was found is shown even if it cannot be written
         if as_json:
-            print(record)
+            print(to_json(record))
         else:
-            show_solution(console(), problem, solution, scale)
+            show_solution(console(), problem, solution, scale, left_out)
     if solution.status is Status.NO_TEST:
         raise typer.Exit(1)
+
+
+def _left_out(
+    options: ProblemOptions, stated: Stated, solution: "Solution", wanted: bool | None, given: dict[str, Any]
+) -> "LeftOut | None":
+    """Tests without each policy in turn, where they are wanted, or if nothing is said, where they take no time."""
+    from rposst_opt.unseen.error_bars import leave_out_one_by_one
+    from rposst_opt.unseen.splits import FEWEST_TUNED_ON
+
+    n_policies = stated.problem.n_policies
+    can_be_made = solution.test is not None and solution.limit is None and n_policies > FEWEST_TUNED_ON
+    if wanted and (options.probabilities is not None or not can_be_made):
+        raise ProblemError(
+            f"--error-bars needs more than {FEWEST_TUNED_ON} policies, a run to its end and no --probabilities."
+        )
+    if wanted is False or options.probabilities is not None or not can_be_made:
+        return None
+    if wanted is None and solution.seconds * n_policies > A_FEW_SECONDS:
+        notice(
+            f"The error on policies that it has not seen was not worked out: it takes about "
+            f"{solution.seconds * n_policies:.0f} s with --error-bars; `rposst validate` compares ways to lower it."
+        )
+        return None
+    return leave_out_one_by_one(
+        stated.table.to_numpy(),
+        options.size,
+        purpose_of(options, stated),
+        backend=solution.backend,
+        options=given,
+        most_seconds=None if wanted else 2 * A_FEW_SECONDS,
+    )
+
+
+def _unseen_record(left_out: "LeftOut") -> dict[str, Any]:
+    """By estimator, how far off scores of policies are that were left out."""
+    return {
+        method: {"mean_error": left_out.mean_error(method), "worst_error": left_out.worst_error(method)}
+        for method in left_out.errors
+    }
 
 
 def _given(**options: Any) -> dict[str, Any]:
@@ -139,26 +211,59 @@ def score(
             metavar="RESULTS.csv", help="Results of new policies on the test's cases; other cases may be missing."
         ),
     ],
+    estimator: Annotated[
+        str, typer.Option(help="How the full score is estimated: weights, ridge, residual, kernel or aipw.")
+    ] = "weights",
+    target: Annotated[
+        int, typer.Option(min=1, help="Which target's score, by its number, for estimators that learn.")
+    ] = 1,
+    level: Annotated[float, typer.Option(help="The probability with which intervals hold the full score.")] = 0.9,
     as_json: AsJson = False,
 ) -> None:
-    """Apply a test to new policies: their scores and their ranking, highest first."""
+    """Apply a test to new policies: their scores with intervals, and their ranking, highest first."""
     from rposst_opt.files.records import as_json as to_json
     from rposst_opt.files.records import read_test
     from rposst_opt.files.tables import read_results
+    from rposst_opt.unseen.error_bars import read_left_out
+
+    efficient_test, left_out = read_test(test), read_left_out(test)
+    cases = set(efficient_test.case_names)
+    others = set() if left_out is None else {name for other in left_out.tests for name in other.case_names}
+    table = read_results(results, only_cases=cases | others)
+    if not 0 < level < 1:
+        raise ProblemError(f"--level must lie between 0 and 1, got {level:g}.")
+    scored = _scored(efficient_test, left_out, table, estimator, target - 1, level)
+    if as_json:
+        print(to_json({"format": "rposst-scores/1", **scored}))
+        return
+    show_scores(console(), scored, len(efficient_test.cases))
+
+
+def _scored(
+    test: "EfficientTest", left_out: "LeftOut | None", table: "pd.DataFrame", method: str, target: int, level: float
+) -> dict[str, Any]:
+    """Scores, best first, and what is known about how far they can be trusted."""
+    from rposst_opt.files.records import finite
+    from rposst_opt.unseen import error_bars
     from rposst_opt.unseen.policy_ranking import ranks
 
-    efficient_test = read_test(test)
-    table = read_results(results, only_cases=efficient_test.case_names)
-    scores = efficient_test.score(table)
-    placed = zip(ranks(scores).tolist(), table.columns, scores.tolist(), strict=True)
+    scores = test.estimate(table, method, target=target)
     rows = [
         {"rank": rank, "policy": policy, "score": value}
-        for rank, policy, value in sorted(placed, key=lambda place: -place[2])
+        for rank, policy, value in zip(ranks(scores).tolist(), table.columns, scores.tolist(), strict=True)
     ]
-    if as_json:
-        print(to_json({"format": "rposst-scores/1", "scores": rows}))
-        return
-    show_scores(console(), rows, len(efficient_test.cases))
+    scored: dict[str, Any] = {"estimator": method}
+    if left_out is not None:
+        found = error_bars.intervals(test, left_out, table, method=method, level=level, target=target)
+        places = error_bars.rank_intervals(found.low, found.high)
+        for row, low, high, place in zip(rows, found.low.tolist(), found.high.tolist(), places, strict=True):
+            row |= {"low": finite(low), "high": finite(high), "best_rank": place[0], "worst_rank": place[1]}
+        pairs = error_bars.pairs_not_told_apart(found.low, found.high)
+        scored |= {"level": level, "not_told_apart": [[table.columns[one], table.columns[two]] for one, two in pairs]}
+    if test.tuning is not None:
+        for row, beyond in zip(rows, error_bars.beyond_what_was_seen(test, table), strict=True):
+            row["unlike"] = beyond
+    return scored | {"scores": sorted(rows, key=lambda row: -row["score"])}
 
 
 @takes_problem()

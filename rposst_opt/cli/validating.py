@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from rposst_opt.cli.experiments import Jobs, Scheduler
-from rposst_opt.cli.options import AsJson, ProblemOptions, listed, numbers, read_problem, takes_problem
+from rposst_opt.cli.options import AsJson, ProblemOptions, listed, purpose_of, read_problem, takes_problem
 from rposst_opt.cli.terminal import console, notice, plain, progress_of_experiments
 from rposst_opt.errors import ProblemError
 
@@ -123,24 +123,10 @@ def validate(
 
 def _read_purpose(options: ProblemOptions) -> "tuple[pd.DataFrame, Purpose]":
     """The results as they are in the file, and what tests are for."""
-    from rposst_opt.unseen.procedures import Purpose
-
     if options.probabilities is not None:
         raise ProblemError("`validate` takes no --probabilities: which of them held-out policies have is not known.")
     stated = read_problem(options)
-    problem = stated.problem
-    betas = None if options.betas is None else tuple(numbers("--betas", options.betas, float))
-    purpose = Purpose(
-        measure=problem.measure,
-        loss=problem.loss,
-        betas=betas,
-        targets=None if options.targets is None else problem.targets,
-        required_cases=problem.required_cases,
-        forbidden_cases=problem.forbidden_cases,
-        offset=problem.offset,
-        is_rescaled=options.rescale,
-    )
-    return stated.table, purpose
+    return stated.table, purpose_of(options, stated)
 
 
 def _installed() -> tuple[str, ...]:

@@ -11,10 +11,12 @@ from typing import Any, TypeGuard
 import numpy as np
 import pandas as pd
 
+from rposst_opt.arrays import FloatArray
 from rposst_opt.backends.agreement import Agreement, Finding
 from rposst_opt.certificate import Certificate, CertificateCut
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
+from rposst_opt.estimators import TuningScores
 from rposst_opt.files.text import named, read_text
 from rposst_opt.problem import Problem
 from rposst_opt.results import Scale
@@ -22,6 +24,9 @@ from rposst_opt.solution import BackendChoice, RankedTest, Solution
 
 TEST_FORMAT = "rposst-test/1"
 CERTIFICATE_FORMAT = "rposst-certificate/1"
+
+
+MOST_STORED = 200_000  # numbers of tuning policies in a test's file
 
 
 def solution_record(problem: Problem, solution: Solution, scale: Scale) -> dict[str, Any]:
@@ -54,6 +59,21 @@ def solution_record(problem: Problem, solution: Solution, scale: Scale) -> dict[
             if solution.ranking
             else {}
         ),
+        **_tuning_record(problem, test, scale),
+    }
+
+
+def _tuning_record(problem: Problem, test: EfficientTest | None, scale: Scale) -> dict[str, Any]:
+    """What estimators learn from, in the units of the file, unless it is too much to keep."""
+    tuning = None if test is None else test.in_file_units(scale).tuning
+    if tuning is None or tuning.results.size + tuning.full_scores.size > MOST_STORED:
+        return {}
+    return {
+        "tuning": {
+            "policies": list(problem.policy_names),
+            "results": tuning.results.tolist(),
+            "full_scores": tuning.full_scores.tolist(),
+        }
     }
 
 
@@ -139,7 +159,7 @@ def read_test(path: Path) -> EfficientTest:
 
     Its cases are known by name; new results need not have the other cases, so the positions are those among the chosen.
     """
-    record = _read_object(path, TEST_FORMAT, "test")
+    record = read_record(path, TEST_FORMAT, "test")
     cases, weights, offset = record.get("cases"), record.get("weights"), record.get("offset")
     if not isinstance(cases, list) or not all(isinstance(case, str) for case in cases):
         raise ProblemError(f'{named(path)}: "cases" must be a list of names.')
@@ -153,15 +173,52 @@ def read_test(path: Path) -> EfficientTest:
         raise ProblemError(f'{named(path)}: "cases" must differ from each other.')
     try:
         return EfficientTest(
-            cases=range(len(cases)), weights=weights, case_names=cases, n_cases=len(cases), offset=offset
+            cases=range(len(cases)),
+            weights=weights,
+            case_names=cases,
+            n_cases=len(cases),
+            offset=offset,
+            tuning=_read_tuning(path, record.get("tuning")),
         )
     except ProblemError as error:
         raise ProblemError(f"{named(path)}: {error}") from None
 
 
+def _read_tuning(path: Path, record: object) -> TuningScores | None:
+    """What a test's file says of its tuning policies, if it does."""
+    if record is None:
+        return None
+    if not isinstance(record, dict):
+        raise ProblemError(f'{named(path)}: "tuning" must be an object.')
+    results, full_scores = (_read_matrix(path, name, record.get(name)) for name in ("results", "full_scores"))
+    if results.shape[1] != full_scores.shape[1]:
+        raise ProblemError(f'{named(path)}: "results" and "full_scores" of "tuning" must have a column per policy.')
+    return TuningScores(results, full_scores)
+
+
+def _read_matrix(path: Path, name: str, rows: object) -> FloatArray:
+    """A table of finite numbers, a list per row."""
+    matrix = None
+    if isinstance(rows, list) and rows and all(isinstance(row, list) for row in rows):
+        numbers = all(_is_number(value) for row in rows for value in row)
+        if numbers and len({len(row) for row in rows}) == 1:
+            matrix = np.array([[_as_float(value) for value in row] for row in rows])
+    if matrix is None or matrix.size == 0 or not np.isfinite(matrix).all():
+        raise ProblemError(f'{named(path)}: "{name}" of "tuning" must be rows of numbers, all of one length.')
+    return matrix
+
+
+def _as_float(number: float) -> float:
+    """A number of a file as a float; one that is too large becomes infinite."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf
+
+
 def read_certificate(path: Path, problem: Problem) -> Certificate:
     """Read a certificate that `rposst solve --certificate` wrote. What it says is not checked here."""
-    record = _read_object(path, CERTIFICATE_FORMAT, "certificate")
+    record = read_record(path, CERTIFICATE_FORMAT, "certificate")
     bound, exceptions, cuts = record.get("bound"), record.get("exceptions"), record.get("cuts")
     if not _is_number(bound):
         raise ProblemError(f'{named(path)}: "bound" must be a number.')
@@ -202,7 +259,7 @@ def _read_cut(path: Path, number: int, record: object) -> CertificateCut:
         raise ProblemError(f"{where} has a number that is too large.") from None
 
 
-def _read_object(path: Path, wanted: str, what: str) -> dict[str, Any]:
+def read_record(path: Path, wanted: str, what: str) -> dict[str, Any]:
     """Read a JSON object of this format."""
     try:
         record = json.loads(read_text(path))

@@ -10,6 +10,7 @@ from rposst_opt.measures import Mean, WorstCase
 from rposst_opt.problem import Problem
 from rposst_opt.results import Scale
 from rposst_opt.solution import Solution, Status
+from rposst_opt.unseen.error_bars import LeftOut
 
 
 def score_errors(problem: Problem, solution: Solution, scale: Scale) -> tuple[float, float, float]:
@@ -37,7 +38,17 @@ def status_words(solution: Solution) -> str:
     return "feasible: a better test may exist, within the gap"
 
 
-def facts(problem: Problem, solution: Solution, scale: Scale) -> list[tuple[str, str]]:
+def unseen_words(left_out: LeftOut | None) -> str:
+    """How far off the test is on policies that it was not tuned on, as far as that is known."""
+    if left_out is None:
+        return "not known: the errors below are those of the policies that the test was tuned on"
+    return (
+        f"off by about {left_out.mean_error():.3g} on average, {left_out.worst_error():.3g} at worst, in the file's "
+        "units (each policy left out in turn)"
+    )
+
+
+def facts(problem: Problem, solution: Solution, scale: Scale, left_out: LeftOut | None = None) -> list[tuple[str, str]]:
     """What is known about a solution that has a test, as pairs of a label and a sentence."""
     assert solution.test is not None
     robust, mean, worst = score_errors(problem, solution, scale)
@@ -47,14 +58,16 @@ def facts(problem: Problem, solution: Solution, scale: Scale) -> list[tuple[str,
     work = f", {solution.stats.tuples:,} sets of cases" if solution.stats.tuples else ""
     work += f", {solution.stats.solved:,} one by one" if solution.stats.solved else ""
     told = [
+        ("unseen policies", unseen_words(left_out)),
         *([("offset", offset_words(solution.test, scale))] if problem.offset else []),
         ("objective", f"{solution.objective:.6g}   ({problem.measure.words}, {problem.loss.label} loss)"),
         ("lower bound", lower_bound),
         ("gap", gap),
         ("status", status_words(solution)),
         (
-            "score error",
-            f"{robust:.6g} by that measure, {mean:.6g} on average, {worst:.6g} at worst, in the file's units",
+            "tuned error",
+            f"{robust:.6g} by that measure, {mean:.6g} on average, {worst:.6g} at worst, in the file's units: on the "
+            "policies that the test was tuned on",
         ),
         ("backend", f"{solution.backend}, {solution.seconds:.2f} s{work}"),
     ]

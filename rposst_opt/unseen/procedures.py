@@ -42,6 +42,7 @@ class Purpose:
     offset : bool
     is_rescaled : bool
         Whether results are mapped to [0, 1] first.
+    case_names : tuple of str or None
     """
 
     measure: Measure = field(default_factory=lambda: CVaR(0.01))
@@ -52,6 +53,7 @@ class Purpose:
     forbidden_cases: tuple[int, ...] = ()
     offset: bool = False
     is_rescaled: bool = True
+    case_names: tuple[str, ...] | None = None
 
     def problem(self, tuning: FloatArray, size: int) -> tuple[Problem, Scale]:
         """The problem that tuning results state, and their scale."""
@@ -65,6 +67,7 @@ class Purpose:
             targets=targets,
             required_cases=self.required_cases,
             forbidden_cases=self.forbidden_cases,
+            case_names=self.case_names,
             offset=self.offset,
         )
         return problem, scale

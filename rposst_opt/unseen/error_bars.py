@@ -1,0 +1,274 @@
+r"""How far off may a score be? Intervals from tests that were made without each tuning policy in turn (jackknife+).
+
+Leave tuning policy j out, choose and weigh again, and keep the test :math:`w_{-j}` and its error :math:`R_j` on j. A
+new policy with results a has the interval
+
+.. math:: \bigl[\,q^-\{w_{-j} \cdot a - |R_j|\},\ q^+\{w_{-j} \cdot a + |R_j|\}\,\bigr]
+
+with the quantiles of Barber, Candès, Ramdas and Tibshirani (*Predictive inference with the jackknife+*, 2021). It
+covers the full score with a probability near the level (and never below twice the level less one) over new policies
+that are exchangeable with the tuning ones. It is no promise about policies that are unlike all of these.
+
+The cases are chosen again each time: with the cases of the whole table, intervals are too narrow. So
+:math:`w_{-j} \cdot a` needs results on cases that the test itself may lack. Where they are missing, and for estimators
+that learn, the score itself stands in their place (the jackknife), and no such bound is known.
+"""
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rposst_opt.arrays import FloatArray
+from rposst_opt.backends import solve
+from rposst_opt.efficient_test import EfficientTest
+from rposst_opt.errors import ProblemError
+from rposst_opt.estimators import ESTIMATORS, WEIGHTS
+from rposst_opt.files.records import TEST_FORMAT, read_record
+from rposst_opt.files.text import named
+from rposst_opt.results import full_scores, is_frame
+from rposst_opt.unseen.procedures import Purpose
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TOO_FAR_BEHIND = 2.0  # times the error on tuning policies
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Tests that were made without each tuning policy in turn, and how far off they are on it.
+
+    Attributes
+    ----------
+    tests : tuple of EfficientTest
+        For results in the file's units.
+    errors : dict of str to ndarray of shape (n_targets, n_policies)
+        By estimator: what the test without a policy says of it, less its full score.
+    """
+
+    tests: tuple[EfficientTest, ...]
+    errors: Mapping[str, FloatArray]
+
+    def mean_error(self, method: str = WEIGHTS) -> float:
+        """By how much scores of policies that were left out are off, on average over policies and targets."""
+        return float(np.abs(self.errors[method]).mean())
+
+    def worst_error(self, method: str = WEIGHTS) -> float:
+        """By how much they are off at worst."""
+        return float(np.abs(self.errors[method]).max())
+
+
+def leave_out_one_by_one(
+    results: FloatArray,
+    size: int,
+    purpose: Purpose,
+    *,
+    backend: str,
+    options: Mapping[str, Any],
+    most_seconds: float | None = None,
+) -> LeftOut | None:
+    """Make a test without each policy in turn; None if that would take longer than it may.
+
+    Parameters
+    ----------
+    results : ndarray of shape (n_cases, n_policies)
+        In the file's units.
+    size : int
+    purpose : Purpose
+    backend, options
+        As for `solve`.
+    most_seconds : float, optional
+    """
+    n_policies = results.shape[1]
+    started = time.monotonic()
+    tests: list[EfficientTest] = []
+    errors: list[dict[str, FloatArray]] = []
+    for policy in range(n_policies):
+        problem, scale = purpose.problem(np.delete(results, policy, axis=1), size)
+        solution = solve(problem, backend, **options)
+        if solution.test is None or solution.limit is not None:
+            return None
+        test, new = solution.test.in_file_units(scale), results[:, [policy]]
+        full = full_scores(problem.targets, new)
+        tests.append(test)
+        errors.append({method: test.estimates_by_target(new, method) - full for method in ESTIMATORS})
+        elapsed = time.monotonic() - started
+        if most_seconds is not None and elapsed * n_policies / (policy + 1) > most_seconds:
+            return None
+    return LeftOut(tuple(tests), {method: np.hstack([each[method] for each in errors]) for method in ESTIMATORS})
+
+
+class Intervals(NamedTuple):
+    """Scores of new policies with the ends of their intervals.
+
+    Attributes
+    ----------
+    scores, low, high : ndarray of shape (n_new,)
+    n_applied : int
+        How many of the tests without a policy could be applied to the new results.
+    """
+
+    scores: FloatArray
+    low: FloatArray
+    high: FloatArray
+    n_applied: int
+
+
+def intervals(
+    test: EfficientTest,
+    left_out: LeftOut,
+    new_results: "ArrayLike | pd.DataFrame",
+    *,
+    method: str = WEIGHTS,
+    level: float = 0.9,
+    target: int = 0,
+) -> Intervals:
+    """Scores of new policies, and intervals that hold the full score with this probability.
+
+    An end is infinite where there are too few tuning policies for the level.
+    """
+    if not 0 < level < 1:
+        raise ProblemError(f"`level` must lie between 0 and 1, got {level:g}.")
+    scores = test.estimate(new_results, method, target=target)
+    radii = np.abs(left_out.errors[method][target])
+    centres = np.repeat(scores[None], len(radii), axis=0)
+    n_applied = 0
+    if method == WEIGHTS:
+        for place, other in enumerate(left_out.tests):
+            if _can_be_applied(other, test, new_results):
+                centres[place] = other.score(new_results)
+                n_applied += 1
+    below, above = np.sort(centres - radii[:, None], axis=0), np.sort(centres + radii[:, None], axis=0)
+    return Intervals(scores, _order_statistic(below, 1 - level), _order_statistic(above, level), n_applied)
+
+
+def _can_be_applied(other: EfficientTest, test: EfficientTest, new_results: "ArrayLike | pd.DataFrame") -> bool:
+    """Whether the new results have the cases of this test."""
+    if is_frame(new_results):
+        return set(other.case_names) <= {str(name) for name in new_results.index}
+    return len(np.asarray(new_results)) == other.n_cases or other.cases == test.cases
+
+
+def _order_statistic(rows: FloatArray, share: float) -> FloatArray:
+    """The value in place share · (n + 1), rounded up above the middle and down below it; infinite beyond the ends."""
+    count = len(rows)
+    place = share * (count + 1)
+    rank = math.ceil(round(place, 9)) if share > 0.5 else math.floor(round(place, 9))
+    if rank < 1:
+        return np.full(rows.shape[1], -np.inf)
+    if rank > count:
+        return np.full(rows.shape[1], np.inf)
+    value: FloatArray = rows[rank - 1]
+    return value
+
+
+def rank_intervals(low: FloatArray, high: FloatArray) -> list[tuple[int, int]]:
+    """The best and the worst rank that each policy may have, if every score may be anywhere in its interval.
+
+    Examples
+    --------
+    >>> rank_intervals(np.array([0.8, 0.5, 0.1]), np.array([0.9, 0.85, 0.2]))
+    [(1, 2), (1, 2), (3, 3)]
+    """
+    surely_better = (low[:, None] > high[None]).sum(axis=0)
+    surely_worse = (high[:, None] < low[None]).sum(axis=0)
+    return [(1 + int(better), len(low) - int(worse)) for better, worse in zip(surely_better, surely_worse, strict=True)]
+
+
+def pairs_not_told_apart(low: FloatArray, high: FloatArray) -> list[tuple[int, int]]:
+    """Pairs of policies whose intervals overlap."""
+    apart = (low[:, None] > high[None]) | (high[:, None] < low[None])
+    return [(one, other) for one in range(len(low)) for other in range(one + 1, len(low)) if not apart[one, other]]
+
+
+def beyond_what_was_seen(test: EfficientTest, new_results: "ArrayLike | pd.DataFrame") -> list[str | None]:
+    """For every new policy, in what it is unlike all tuning policies; None where nothing shows.
+
+    A full score beyond theirs by AIPW, the estimator that may go there, or results on the test's cases that are farther
+    from every tuning policy than any tuning policy is from all others.
+    """
+    if test.tuning is None:
+        raise ProblemError("what tuning policies were like is not known of this test.")
+    known, rows = test.tuning.results, test.rows_of(new_results)
+    estimates = test.estimates_by_target(new_results, "aipw")
+    lowest, highest = test.tuning.full_scores.min(axis=1), test.tuning.full_scores.max(axis=1)
+    farthest = _nearest(known, known, apart_from_itself=True).max() if known.shape[1] > 1 else np.inf
+    distances = _nearest(known, rows, apart_from_itself=False)
+    found: list[str | None] = []
+    for policy in range(rows.shape[1]):
+        if (estimates[:, policy] > highest).any():
+            found.append("stronger than all tuning policies")
+        elif (estimates[:, policy] < lowest).any():
+            found.append("weaker than all tuning policies")
+        elif distances[policy] > farthest:
+            found.append("results unlike those of any tuning policy")
+        else:
+            found.append(None)
+    return found
+
+
+def _nearest(known: FloatArray, new: FloatArray, *, apart_from_itself: bool) -> FloatArray:
+    """The distance of each new policy to the nearest known one."""
+    distances = np.linalg.norm(known[:, :, None] - new[:, None, :], axis=0)  # (known, new)
+    if apart_from_itself:
+        np.fill_diagonal(distances, np.inf)
+    nearest: FloatArray = distances.min(axis=0)
+    return nearest
+
+
+def warning(left_out: LeftOut, tuned_mean: float) -> str | None:
+    """What to say where a test follows its tuning policies more closely than it follows others; None otherwise."""
+    mean = left_out.mean_error()
+    if mean <= TOO_FAR_BEHIND * tuned_mean or mean == 0:
+        return None
+    best = min(ESTIMATORS, key=left_out.mean_error)
+    other = "" if best == WEIGHTS else f", or score with --estimator {best} (about {left_out.mean_error(best):.3g})"
+    return (
+        f"the test follows its tuning policies too closely: off by {tuned_mean:.3g} on them and by {mean:.3g} on "
+        f"policies that it was not tuned on. Take fewer cases, or --offset{other}; `rposst validate` compares."
+    )
+
+
+def left_out_record(left_out: LeftOut) -> list[dict[str, Any]]:
+    """The tests without a policy and their errors, as a test's file has them."""
+    return [
+        {
+            "cases": list(test.case_names),
+            "weights": test.weights.tolist(),
+            **({"offset": test.offset} if test.has_offset else {}),
+            "errors": {method: found[:, place].tolist() for method, found in left_out.errors.items()},
+        }
+        for place, test in enumerate(left_out.tests)
+    ]
+
+
+def read_left_out(path: Path) -> LeftOut | None:
+    """The tests without a policy that a test's file has, if it has any; their cases are known by name."""
+    record = read_record(path, TEST_FORMAT, "test").get("left_out")
+    if record is None:
+        return None
+    try:
+        tests = [
+            EfficientTest(
+                cases=range(len(each["cases"])),
+                weights=each["weights"],
+                case_names=each["cases"],
+                n_cases=len(each["cases"]),
+                offset=each.get("offset"),
+            )
+            for each in record
+        ]
+        errors = {
+            method: np.array([each["errors"][method] for each in record], dtype=np.float64).T for method in ESTIMATORS
+        }
+        if not tests or not all(found.ndim == 2 and np.isfinite(found).all() for found in errors.values()):
+            raise ValueError("no numbers")
+    except (ProblemError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        raise ProblemError(f'{named(path)}: "left_out" is not what was written there.') from None
+    return LeftOut(tuple(tests), errors)
