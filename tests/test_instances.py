@@ -19,7 +19,7 @@ def test_every_backend_finds_the_value_derived_by_hand(name: str, backend: str) 
     problem, expected = INSTANCES[name]().problem, INSTANCES[name]().objective
     capabilities = ro.BACKENDS[backend].capabilities
     if how_to_install(capabilities) is not None:
-        with pytest.raises(ro.BackendUnavailable, match=f"pip install rposst-opt.{capabilities.extra}"):
+        with pytest.raises(ro.BackendUnavailable, match=rf"pip install 'rposst-opt\[{capabilities.extra}\]'"):
             ro.solve(problem, backend)
         return
     if capabilities.why_not(problem) is not None:
