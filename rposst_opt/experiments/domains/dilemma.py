@@ -5,6 +5,7 @@ Its teams of strategies are left out, because a match of theirs takes many times
 """
 
 import inspect
+import sys
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
@@ -103,12 +104,15 @@ def match_seed(player: str, opponent: str, repetition: int, seed: int) -> int:
 @contextmanager
 def _every_source_read_once() -> Iterator[None]:
     """Importing Axelrod asks for the sources of a few hundred methods, ten thousand times: most of its time."""
+    if "axelrod" in sys.modules:
+        yield
+        return
     read, known = inspect.getsource, dict[Any, str]()
 
-    def remember(thing: Any) -> str:
-        function = getattr(thing, "__func__", thing)  # a method is made anew for each player, its function is not
+    def remember(object: Any) -> str:
+        function = getattr(object, "__func__", object)  # a method is made anew for each player, its function is not
         if function not in known:
-            known[function] = read(thing)
+            known[function] = read(object)
         return known[function]
 
     inspect.getsource = remember
