@@ -16,6 +16,10 @@ from rposst_opt.solvers.kernels.compiling import compile_from_now_on
 
 compile_from_now_on()  # many small problems together are not small
 
+# What Python compiles is kept, whatever the environment says: tests start processes by the hundred.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # Compiling the kernels makes the first example slow, so no example has a deadline.
 settings.register_profile("rposst", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.register_profile("quick", settings.get_profile("rposst"), max_examples=10)

@@ -1,5 +1,9 @@
-"""Hypothesis strategies for measures, losses and small problems."""
+"""Hypothesis strategies for measures, losses and small problems.
 
+What is drawn from within another strategy is made once and kept: to make it anew takes longer than to draw from it.
+"""
+
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -10,6 +14,7 @@ import rposst_opt as ro
 RESULT_KINDS = ("binary", "coarse", "real", "duplicates", "constant")
 
 
+@functools.cache
 def simple_measures() -> st.SearchStrategy[ro.Measure]:
     return st.one_of(
         st.just(ro.Mean()),
@@ -19,6 +24,7 @@ def simple_measures() -> st.SearchStrategy[ro.Measure]:
     )
 
 
+@functools.cache
 def measures() -> st.SearchStrategy[ro.Measure]:
     mixtures = st.builds(
         lambda share, first, second: ro.Mixture([(share, first), (1 - share, second)]),
@@ -29,6 +35,7 @@ def measures() -> st.SearchStrategy[ro.Measure]:
     return simple_measures() | mixtures
 
 
+@functools.cache
 def losses() -> st.SearchStrategy[ro.Loss]:
     return st.one_of(
         st.just(ro.AbsoluteError()),
@@ -39,10 +46,17 @@ def losses() -> st.SearchStrategy[ro.Loss]:
     )
 
 
+@functools.cache
 def distributions(size: int) -> st.SearchStrategy[np.ndarray]:
     """Distributions over `size` things: uniform, uneven, and with zeros."""
     uneven = st.lists(st.integers(0, 9), min_size=size, max_size=size).filter(any)
     return st.just(np.full(size, 1 / size)) | uneven.map(lambda parts: np.array(parts) / sum(parts))
+
+
+@functools.cache
+def settled_cases(n_cases: int) -> st.SearchStrategy[list[int]]:
+    """Some cases, fewer than half, in any order."""
+    return st.permutations(range(n_cases)).flatmap(lambda p: st.integers(0, (n_cases - 1) // 2).map(lambda k: p[:k]))
 
 
 @st.composite
@@ -62,9 +76,7 @@ def problems(
         "constant": lambda: np.full((n_cases, n_policies), 0.25),
     }
     results = tables[draw(st.sampled_from(kinds))]()
-    settled = draw(
-        st.permutations(range(n_cases)).flatmap(lambda p: st.integers(0, (n_cases - 1) // 2).map(lambda k: p[:k]))
-    )
+    settled = draw(settled_cases(n_cases))
     n_required = draw(st.integers(0, len(settled)))
     return ro.Problem(
         results=results,

@@ -576,6 +576,7 @@ def test_all_backends_agree_on_two_hundred_random_problems() -> None:
     assert {name: answered[name] for name in installed if answered[name] < 20} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INSTANCES)
 def test_all_backends_agree_on_what_is_derived_by_hand(name: str) -> None:
     instance = INSTANCES[name]()
@@ -605,6 +606,7 @@ def test_all_backends_agree_on_a_measure_with_a_tiny_share() -> None:
 # Tuple by tuple.
 
 
+@pytest.mark.slow
 def test_all_backends_agree_on_every_single_tuple() -> None:
     small = replace(PROBLEM, forbidden_cases=(4,))
     report = ro.agree(small, by_tuple=True)

@@ -313,6 +313,7 @@ def test_best_and_bound_hold_the_linear_optimum_between_them(
     assert (table["lower_bound"] <= optimum + SOLVED).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(problems(most_cases=4), st.data())
 def test_every_measure_and_loss_closes_in_as_fast_as_the_corollary_says(
@@ -352,6 +353,7 @@ def check_answer(problem: ro.Problem, fraction: float, row: Row) -> None:
     assert cases.isdisjoint(problem.forbidden_cases)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(problems(most_cases=5))
 def test_a_sweep_is_brute_force_for_every_fraction_and_falls(problem: ro.Problem) -> None:
@@ -462,6 +464,7 @@ def leave_out(problem: ro.Problem, kind: str, position: int) -> ro.Problem:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(problems(most_cases=4, most_policies=4), st.sampled_from(FRACTIONS))
 def test_sensitivity_is_brute_force_on_the_smaller_problems(problem: ro.Problem, fraction: float) -> None:

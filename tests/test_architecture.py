@@ -1,6 +1,7 @@
 """Which way imports point, and how large things are: read from the source, so that a bent arrow is told."""
 
 import ast
+import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -62,21 +63,27 @@ def room_of(module: str) -> str:
     return "root" if len(path.parts) == 1 else path.parts[0]
 
 
-def imports_of(source: str) -> set[str]:
+@functools.cache
+def nodes_of(source: str) -> tuple[ast.AST, ...]:
+    """Everything in the tree of a source; nobody changes it, so that it is parsed once for all tests."""
+    return tuple(ast.walk(ast.parse(source)))
+
+
+@functools.cache
+def imports_of(source: str) -> frozenset[str]:
     """All that a file imports, each name as a module and with what is taken from it."""
     found, front_page = set(), {FRONT_PAGE}
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
+    for node in nodes_of(source):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
             front_page |= {alias.asname for alias in node.names if alias.name == FRONT_PAGE and alias.asname}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0 and node.module is not None, "relative imports hide where they point"
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    for node in ast.walk(tree):
+    for node in nodes_of(source):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in front_page:
             found.add(f"{FRONT_PAGE}.{node.attr}")
-    return found
+    return frozenset(found)
 
 
 def homes_of_public_names() -> dict[str, str]:
@@ -194,7 +201,7 @@ def test_heavy_packages_stay_at_home(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_name)
 def test_only_the_command_line_prints(path: Path) -> None:
-    calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    calls = [node.func for node in nodes_of(path.read_text()) if isinstance(node, ast.Call)]
     prints = any(isinstance(call, ast.Name) and call.id == "print" for call in calls)
     assert not prints or module_name(path).startswith("rposst_opt.cli")
 
@@ -205,7 +212,7 @@ def too_long(path: Path) -> list[str]:
     lines = text.splitlines()
     excused = any(line.startswith(EXCUSE) for line in lines)  # a function's excuse stands further in
     found = [path.name] if len(lines) > MOST_LINES_OF_A_FILE and not excused else []
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes_of(text):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
             own = lines[node.lineno - 1 : node.end_lineno]
             if len(own) > MOST_LINES_OF_A_FUNCTION and not any(line.strip().startswith(EXCUSE) for line in own):
@@ -235,7 +242,7 @@ def test_what_is_too_long_is_told_unless_it_says_why(tmp_path: Path) -> None:
 
 
 def public_names() -> Iterator[str]:
-    for node in ast.walk(ast.parse((ROOT / "rposst_opt/__init__.py").read_text())):
+    for node in nodes_of((ROOT / "rposst_opt/__init__.py").read_text()):
         if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("rposst_opt."):
             for alias in node.names:
                 assert alias.asname == alias.name

@@ -285,6 +285,7 @@ def test_a_missing_package_comes_with_the_command_that_installs_it(only: Callabl
 ONE_PER_MODULE = {entry.module: name for name, entry in BACKENDS.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ONE_PER_MODULE.values())
 def test_a_backend_whose_package_is_missing_says_so_although_its_module_imports_it(name: str) -> None:
     required = BACKENDS[name].capabilities.requires

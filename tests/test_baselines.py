@@ -136,6 +136,7 @@ def test_a_time_limit_is_kept(name: str) -> None:
     assert solution.test is not None
 
 
+@pytest.mark.slow
 def test_heuristics_are_no_witnesses_unless_called_and_never_disagree_by_being_worse() -> None:
     problem = small_arrows(2)
     assert not {finding.backend for finding in ro.agree(problem, None).findings} & set(BASELINES)

@@ -41,6 +41,7 @@ def policy_of(losers: np.ndarray) -> int:
     return sum(1 << int(action) for action in np.flatnonzero(losers))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "adversary", [against_the_favourite, for_the_neglected, keeping_one_action_good, alternating, at_random]
 )

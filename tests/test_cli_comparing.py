@@ -68,6 +68,7 @@ class TestAgree:
     def table(self, tmp_path: Path) -> None:
         write_random_table(tmp_path / "results.csv", 6, 5)
 
+    @pytest.mark.slow
     def test_every_backend_is_listed_and_they_agree(self, rposst: Run, tmp_path: Path) -> None:
         outcome = rposst("agree", "results.csv", "--size", "2", "--json", "--csv", "table.csv")
         record = outcome.json

@@ -124,6 +124,7 @@ class TestSolve:
         assert (record["objective"], record["lower_bound"], record["gap"]) == (None, None, None)
         assert os.listdir(crossed) == ["crossed.csv"]
 
+    @pytest.mark.slow
     def test_the_installed_command_prints_only_json(self, crossed: Path) -> None:
         outcome = run_process("solve", "crossed.csv", "--size", "1", "--json", "--out", "test.json", folder=crossed)
         assert outcome.code == 0
@@ -131,6 +132,7 @@ class TestSolve:
         assert not has_traceback(outcome.err)
         assert sorted(os.listdir(crossed)) == ["crossed.csv", "test.json"]
 
+    @pytest.mark.slow
     def test_a_module_can_be_run_as_well(self, crossed: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-m", "rposst_opt", "solve", "missing.csv", "--size", "1"],

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import strict_json
+from commands import Outcome, has_traceback, strict_json
 
 import rposst_opt as ro
 from rposst_opt.backends.table import offered_by_others
@@ -173,52 +173,84 @@ def install(tmp_path: Path) -> Install:
     return run
 
 
-def rposst(environment: dict[str, str], folder: Path, *arguments: str, code: int = 0) -> str:
+COMMANDS = """
+import json, sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from rposst_opt.__main__ import main
+outcomes = []
+for arguments in json.loads(sys.argv[1]):
+    sys.argv, out, err = ["rposst", *arguments], StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code or 0
+    outcomes.append((code, out.getvalue(), err.getvalue()))
+print(json.dumps(outcomes))
+"""
+
+
+def rposst(environment: dict[str, str], folder: Path, *commands: str) -> list[Outcome]:
+    """Give these commands, one after the other, in a new process: to start one takes longer than they do."""
+    asked = json.dumps([command.split() for command in commands])
     ran = subprocess.run(
-        [sys.executable, "-m", "rposst_opt", *arguments], cwd=folder, env=environment, capture_output=True, text=True
+        [sys.executable, "-c", COMMANDS, asked], cwd=folder, env=environment, capture_output=True, text=True
     )
-    assert ran.returncode == code, ran.stderr
-    return ran.stdout + ran.stderr if code else ran.stdout
+    assert ran.returncode == 0, ran.stderr
+    return [Outcome(*outcome) for outcome in json.loads(ran.stdout)]
 
 
 @pytest.mark.slow
 def test_a_backend_of_another_package_is_listed_asked_and_reported(install: Install, tmp_path: Path) -> None:
     environment = install(equal_weights="stranger:EqualWeights")
-    listed = strict_json(rposst(environment, tmp_path, "backends", "results.csv", "--size", "2", "--json"))
+    backends, solve, score, agree, report = rposst(
+        environment,
+        tmp_path,
+        "backends results.csv --size 2 --json",
+        "solve results.csv --size 2 --backend equal-weights --out test.json --json",
+        "score test.json results.csv --json",
+        "agree results.csv --size 2 --json",
+        "report results.csv --size 2 --backends exact,equal-weights --out page.html",
+    )
+    listed = backends.json
     row = next(row for row in listed["backends"] if row["name"] == "equal-weights")
     assert row["installed"] and row["solves_this"] and row["method"] == "equal weights, one set after the other"
     assert listed["auto"] == "exact"
 
-    solve = ["solve", "results.csv", "--size", "2", "--backend", "equal-weights", "--out", "test.json", "--json"]
-    solved = strict_json(rposst(environment, tmp_path, *solve))
+    solved = solve.json
     assert solved["backend"] == "equal-weights" and solved["status"] == "feasible" and solved["weights"] == [0.5, 0.5]
-    scored = strict_json(rposst(environment, tmp_path, "score", "test.json", "results.csv", "--json"))
-    assert len(scored["scores"]) == RESULTS.shape[1]
+    assert len(score.json["scores"]) == RESULTS.shape[1]
 
-    agreed = strict_json(rposst(environment, tmp_path, "agree", "results.csv", "--size", "2", "--json"))
+    agreed = agree.json
     said = {row["backend"]: row for row in agreed["backends"]}
     assert agreed["agreed"] and said["equal-weights"]["objective"] >= said["exact"]["objective"] - 1e-12
 
-    report = ["report", "results.csv", "--size", "2", "--backends", "exact,equal-weights", "--out", "page.html"]
-    rposst(environment, tmp_path, *report)
+    assert report.code == 0, report.err
     assert "equal-weights" in (tmp_path / "page.html").read_text()
 
 
 @pytest.mark.slow
 def test_a_package_that_does_not_load_is_told_and_troubles_nobody_else(install: Install, tmp_path: Path) -> None:
     environment = install(broken="stranger:broken", nowhere="strange_land:Backend", number="stranger:of_another_kind")
-    listed = strict_json(rposst(environment, tmp_path, "backends", "results.csv", "--size", "2", "--json"))
-    rows = {row["name"]: row for row in listed["backends"]}
+    in_json, in_words, broken, others, agree = rposst(
+        environment,
+        tmp_path,
+        "backends results.csv --size 2 --json",
+        "backends",
+        "solve results.csv --size 2 --backend broken",
+        "solve results.csv --size 2",
+        "agree results.csv --size 2 --backends exact,broken --json",
+    )
+    rows = {row["name"]: row for row in in_json.json["backends"]}
     assert "no licence for this" in rows["broken"]["unusable"] and not rows["broken"]["installed"]
     assert "strange_land" in rows["nowhere"]["unusable"]
     assert "stranger" in rows["number"]["unusable"]
-    assert "cannot be used: what stranger offers" in rposst(environment, tmp_path, "backends")
-    told = rposst(environment, tmp_path, "solve", "results.csv", "--size", "2", "--backend", "broken", code=2)
-    assert "no licence for this" in told and "Traceback" not in told
-    assert "optimal (proved)" in rposst(environment, tmp_path, "solve", "results.csv", "--size", "2")
-    asked = ["agree", "results.csv", "--size", "2", "--backends", "exact,broken", "--json"]
-    agreed = strict_json(rposst(environment, tmp_path, *asked))
-    verdicts = {row["backend"]: row["verdict"] for row in agreed["backends"]}
+    assert in_words.code == 0 and "cannot be used: what stranger offers" in in_words.out
+    assert broken.code == 2 and "no licence for this" in broken.out + broken.err
+    assert not has_traceback(broken.out + broken.err)
+    assert others.code == 0 and "optimal (proved)" in others.out
+    verdicts = {row["backend"]: row["verdict"] for row in agree.json["backends"]}
     assert verdicts == {"exact": "agrees", "broken": "unavailable"}
 
 

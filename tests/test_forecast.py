@@ -243,6 +243,7 @@ class TestChoice:
         write(own_table, {"pulp-cbc": 50.0})
         assert choose_backend(PROBLEM).backend == "pulp-cbc"
 
+    @pytest.mark.slow
     def test_only_what_is_looked_at_is_imported(self, own_table: Path) -> None:
         """Importing CVXPY takes a second, which nobody should wait for who does not use it."""
         import subprocess

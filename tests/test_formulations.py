@@ -261,6 +261,7 @@ def test_a_vanishing_tail_weight_with_a_large_pull_does_not_spoil_the_cut() -> N
 # 3. One convex program per tuple.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", INSTALLED_SOLVERS)
 @pytest.mark.parametrize("name", PROBLEM_NAMES)
 def test_every_tuple_gets_its_optimum_and_a_true_lower_bound(name: str, solver: str) -> None:
@@ -489,6 +490,7 @@ def test_a_written_model_is_read_and_solved_to_the_same_value(name: str, ending:
 # 5. The whole selection as a mixed-integer convex program.
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("pyscipopt") is None, reason="SCIP is not installed")
 @pytest.mark.parametrize("loss", CURVED_LOSSES, ids=repr)
 @pytest.mark.parametrize(

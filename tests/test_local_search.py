@@ -77,6 +77,7 @@ def test_it_is_never_worse_than_iterative_selection_or_anchors(seed: int) -> Non
     assert found.objective <= ro.solve(problem, "kmeans-anchors").objective + 1e-9
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(problems())
 def test_its_bound_is_the_relaxations_and_below_every_test(problem: ro.Problem) -> None:

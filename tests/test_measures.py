@@ -325,6 +325,7 @@ def test_k_of_n_is_an_exact_sum_of_binomial_tails(draw_sizes: tuple[int, int], t
     assert tail_weight == pytest.approx(float(k_of_n_tail_weight(k, n, tail)), abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 2, 10, 30, 500, 999, 1000])
 def test_k_of_a_thousand_is_an_exact_sum_of_binomial_tails(k: int) -> None:
     tails = [Fraction(numerator, 1024) for numerator in (0, 1, 10, 31, 100, 512, 1023, 1024)]

@@ -98,6 +98,7 @@ def test_every_backend_that_proves_something_equals_the_program_that_states_the_
             assert solution.lower_bound <= best + problem.allowance(tolerance), (number, name)
 
 
+@pytest.mark.slow
 def test_the_reference_method_and_local_search_come_near_it_too() -> None:
     rng = np.random.default_rng(6)
     for _ in range(30):

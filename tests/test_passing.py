@@ -468,6 +468,7 @@ def season() -> Season:
 
 
 class TestDefaultPopulation:
+    @pytest.mark.slow
     def test_training_makes_drivers_faster(self, season: Season) -> None:
         pace = season.drivers.pace[3:]
         assert pace[:5].mean() + 0.02 < pace[-20:].mean()

@@ -577,6 +577,7 @@ def test_the_answer_comes_as_close_to_the_optimum_as_the_corollary_promises(prob
     assert_brackets(play_all(problem, rounds, time_limit_seconds=0), best)
 
 
+@pytest.mark.slow
 @every_shape
 @pytest.mark.parametrize("loss", [ro.AbsoluteError(), ro.HuberError(0.1), BelowZero()], ids=lambda loss: loss.name)
 def test_the_bounds_hold_in_every_shape_of_problem(shape: str, loss: ro.Loss) -> None:
@@ -589,6 +590,7 @@ def test_the_bounds_hold_in_every_shape_of_problem(shape: str, loss: ro.Loss) ->
     assert_brackets(play_all(problem, rounds=300, time_limit_seconds=0), best, scale)
 
 
+@pytest.mark.slow
 @equal_and_unequal_probabilities
 @every_measure
 @pytest.mark.parametrize("loss", [ro.SquaredError(), ro.HuberError(0.1), FourPieces()], ids=lambda loss: loss.name)
@@ -641,6 +643,7 @@ def test_pruning_changes_neither_the_answer_nor_the_bound(problem: ro.Problem, r
     assert_same_answer(play_all(problem, rounds, prune=True), play_all(problem, rounds, prune=False))
 
 
+@pytest.mark.slow
 @every_measure
 @pytest.mark.parametrize("seed", range(3))
 def test_pruning_saves_rounds_of_larger_problems_without_changing_the_answer(measure: ro.Measure, seed: int) -> None:

@@ -24,6 +24,7 @@ PROBLEMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_average_approaches_the_linear_programs_optimum_at_the_rate_of_regret(name: str) -> None:
     problem = PROBLEMS[name]
@@ -56,6 +57,7 @@ def test_the_simultaneous_optimum_is_never_above_the_sequential_one(name: str) -
     assert simultaneous_optimum(problem).objective <= ro.solve(problem, "exact").objective + 1e-7
 
 
+@pytest.mark.slow
 def test_sampled_rounds_come_close_too() -> None:
     problem = arrows(7, 2, measure=ro.KOfN(2, 10))
     mixed = Simultaneous(rounds=3000, draws=10, seed=1).play(problem)

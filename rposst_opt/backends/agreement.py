@@ -14,6 +14,7 @@ the same objective are ties, and agree. Backends that are not installed or canno
 reason, never left out.
 """
 
+import functools
 import itertools
 import math
 import queue
@@ -304,10 +305,14 @@ def _ask(problem: Problem, backend: Backend, time_limit_seconds: float, patience
 
 def _version_of(capabilities: Capabilities) -> str:
     """The version of the package that does the solving, the last one required."""
-    if not capabilities.requires:
-        return ""
+    return _version(capabilities.requires[-1]) if capabilities.requires else ""
+
+
+@functools.cache
+def _version(package: str) -> str:
+    """Looked up once in a process: finding and reading a package's metadata takes as long as a small problem."""
     try:
-        return f"{capabilities.requires[-1]} {metadata.version(capabilities.requires[-1])}"
+        return f"{package} {metadata.version(package)}"
     except metadata.PackageNotFoundError:
         return ""
 

@@ -4,9 +4,12 @@ The strategies are those that the library calls ordinary and quick: they neither
 Its teams of strategies are left out, because a match of theirs takes many times as long.
 """
 
+import inspect
+import sys
 import warnings
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
@@ -98,9 +101,30 @@ def match_seed(player: str, opponent: str, repetition: int, seed: int) -> int:
     return int(np.random.SeedSequence([seed, *who, repetition]).generate_state(1)[0])
 
 
+@contextmanager
+def _every_source_read_once() -> Iterator[None]:
+    """Importing Axelrod asks for the sources of a few hundred methods, ten thousand times: most of its time."""
+    if "axelrod" in sys.modules:
+        yield
+        return
+    read, known = inspect.getsource, dict[Any, str]()
+
+    def remember(object: Any) -> str:
+        function = getattr(object, "__func__", object)  # a method is made anew for each player, its function is not
+        if function not in known:
+            known[function] = read(object)
+        return known[function]
+
+    inspect.getsource = remember
+    try:
+        yield
+    finally:
+        inspect.getsource = read
+
+
 def _axelrod() -> Any:
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _every_source_read_once():
             # Its sources have escape sequences that Python warns of when it compiles them for the first time.
             warnings.simplefilter("ignore", SyntaxWarning)
             warnings.simplefilter("ignore", DeprecationWarning)

@@ -1,5 +1,6 @@
 """One self-contained page: a template, its sections, their data as JSON, and all styles and scripts within it."""
 
+import functools
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from rposst_opt.errors import check_installed
 from rposst_opt.reports.pages.sections import Section
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
     from markupsafe import Markup
 
 SHARED_SCRIPTS = ("measures.js", "charts.js")
@@ -30,26 +32,38 @@ def render(
 ) -> str:
     """Fill a template, and that of each section with what it shows; every value is text, whatever it contains."""
     check_can_render()
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
     from plotly.offline import get_plotlyjs
 
-    environment = Environment(
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            sections=sections,
+            data=inline_json(data),
+            scripts=dict.fromkeys(
+                [*SHARED_SCRIPTS, *(script for section, _ in sections for script in section.scripts)]
+            ),
+            asset=asset,
+            plotly=Markup(get_plotlyjs()),
+            version=rposst_opt.__version__,
+            **values,
+        )
+    )
+
+
+@functools.cache
+def _environment() -> "Environment":
+    """Where templates are found, and kept once they are compiled."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
         loader=PackageLoader("rposst_opt.reports.pages"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-    )
-    return environment.get_template(template).render(
-        sections=sections,
-        data=inline_json(data),
-        scripts=dict.fromkeys([*SHARED_SCRIPTS, *(script for section, _ in sections for script in section.scripts)]),
-        asset=asset,
-        plotly=Markup(get_plotlyjs()),
-        version=rposst_opt.__version__,
-        **values,
     )
 
 
