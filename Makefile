@@ -31,7 +31,7 @@ kernels-of-games: $(VENV)/installed
 	$(BIN)/python tests/compile_kernels.py regret-matching sampled-regret-matching simultaneous
 
 pytest: $(VENV)/installed kernels-of-searches kernels-of-games  ## run the tests, on all cores
-	$(BIN)/pytest --numprocesses auto --dist worksteal
+	$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 test-quick: $(VENV)/installed kernels-of-searches kernels-of-games  ## run the tests that take no time, for the edit loop
 	RPOSST_EXAMPLES=quick $(BIN)/pytest --numprocesses auto --dist worksteal -m "not slow and not browser" --quiet
@@ -71,7 +71,7 @@ test-lowest:  ## run the tests with the lowest versions of all dependencies
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[all]'
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis pytest pytest-benchmark pytest-xdist pyyaml selenium
 	.venv-lowest/bin/python tests/compile_kernels.py
-	.venv-lowest/bin/pytest --numprocesses auto --dist worksteal
+	.venv-lowest/bin/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 pictures: $(VENV)/installed  ## draw the tutorial's pictures anew, and the README's picture of a report
 	$(BIN)/python docs/make_pictures.py

@@ -43,9 +43,34 @@ SLOW_FILES = {
     "test_tutorial",
 }
 
+# The longest come first, so that no process is left alone with one of them at the end; the rest in any order.
+LONGEST_FILES = (
+    "test_pages",
+    "test_agreement",
+    "test_runner",
+    "test_canonical",
+    "test_cli",
+    "test_regret_matching",
+    "test_exact",
+    "test_figures",
+    "test_missing_packages",
+    "test_compiling",
+    "test_tutorial",
+    "test_report",
+    "test_offset",
+    "test_plots",
+    "test_formulations",
+    "test_local_search",
+    "test_leduc",
+    "test_extension",
+    "test_benchmarks",
+)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what takes long and what needs a browser, so that it can be left out."""
+    """Put the longest files first, and mark what takes long and what needs a browser, so that it can be left out."""
+    places = {stem: place for place, stem in enumerate(LONGEST_FILES)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(places)))
     for item in items:
         if item.path.stem in SLOW_FILES:
             item.add_marker(pytest.mark.slow)
