@@ -3,6 +3,7 @@
 import math
 import operator
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -157,18 +158,12 @@ class EfficientTest:
         missing = 1.0 - float(self.weights.sum())
         return self._with(offset=scale.low * missing + scale.error_in_file_units(self.offset), tuning=tuning)
 
-    def _with(self, *, offset: float | None = None, tuning: TuningScores | None = None) -> "EfficientTest":
-        """A copy with another offset or other tuning scores."""
-        if offset is None and self.has_offset:
-            offset = self.offset
-        return EfficientTest(
-            cases=self.cases,
-            weights=self.weights,
-            case_names=self.case_names,
-            n_cases=self.n_cases,
-            offset=offset,
-            tuning=self.tuning if tuning is None else tuning,
-        )
+    def _with(self, **changes: object) -> "EfficientTest":
+        """A copy in which some fields are others; the weights keep every bit."""
+        changed = copy(self)
+        for name, value in changes.items():
+            object.__setattr__(changed, name, value)
+        return changed
 
     def rows_of(self, new_results: "ArrayLike | pd.DataFrame") -> FloatArray:
         """The results on the test's cases, in their order."""

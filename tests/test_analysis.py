@@ -15,7 +15,8 @@ from scipy.optimize import linprog
 from strategies import measures, problems
 
 import rposst_opt as ro
-from rposst_opt import analysis, bounds
+from rposst_opt import analysis
+from rposst_opt.solvers import bounds
 
 EXACT = 1e-12  # sums of a few numbers around one
 SOLVED = 1e-7  # what a linear program and a backend may differ by

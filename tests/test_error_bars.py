@@ -79,6 +79,7 @@ def test_too_few_policies_for_the_level_leave_the_ends_open() -> None:
         intervals(test, left_out, table(1), level=90)
 
 
+@pytest.mark.slow
 def test_intervals_cover_policies_drawn_from_the_same_about_as_often_as_they_say() -> None:
     covered, by_tuning_errors, count = 0, 0, 0
     for seed in range(12):

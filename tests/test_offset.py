@@ -246,7 +246,9 @@ def test_an_offset_goes_over_to_the_units_of_the_file() -> None:
     in_file = test.in_file_units(scale)
     assert in_file.score(table) == pytest.approx(scale.score_in_file_units(test.score(scaled)))
     plain = ro.solve(ro.Problem(results=scaled, size=2)).test
-    assert plain is not None and plain.in_file_units(Scale(3.0, 9.0)) is plain
+    assert plain is not None
+    moved = plain.in_file_units(Scale(3.0, 9.0))
+    assert (moved.weights.tolist(), moved.offset, moved.has_offset) == (plain.weights.tolist(), 0.0, False)
 
 
 def test_from_a_file_to_scores_of_new_policies(rposst: Run, tmp_path: Path) -> None:

@@ -154,6 +154,7 @@ def test_the_chance_of_picking_the_best() -> None:
 # Running
 
 
+@pytest.mark.slow
 def test_what_is_done_is_kept_and_two_processes_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments: dict[str, Any] = {"selections": ["rposst-offset", "random"], "folds": 3, "replicas": 2}
     first = validate(table(), [2, 3], folder=tmp_path, **arguments)
@@ -235,6 +236,7 @@ def results(tmp_path: Path) -> Path:
     return tmp_path / "results.csv"
 
 
+@pytest.mark.slow
 def test_the_command_says_what_python_says(rposst: Run, results: Path) -> None:
     asked = ("--size", "2,4-5", "--selections", "rposst,stratified", "--betas", "0,2", "--groups", "families.csv")
     outcome = rposst("validate", "results.csv", *asked, "--jobs", "1", "--out", "found", "--json")
