@@ -486,3 +486,29 @@ def test_axes_are_named_in_words(name: str, tables: dict[str, pd.DataFrame]) -> 
         if axes.axison:
             labels = [axes.get_xlabel(), axes.get_ylabel()]
             assert any(re.search(r"[a-z]{4}", label) for label in labels)
+
+
+def test_a_validation_shows_each_selection_with_its_best_estimator_by_kind() -> None:
+    columns = ["kind", "size", "selection", "estimator", "mean_error", "low", "high"]
+    rows = [
+        ("alike", 2, "rposst", "weights", 0.3, 0.2, 0.4),
+        ("alike", 2, "rposst", "ridge", 0.2, 0.1, 0.25),
+        ("alike", 5, "rposst", "weights", 0.1, 0.05, 0.2),
+        ("alike", 5, "rposst", "ridge", 0.15, 0.1, 0.2),
+        ("alike", 5, "random", "weights", 0.4, np.nan, np.nan),
+        ("strongest", 5, "rposst", "ridge", 0.6, 0.5, 0.9),
+    ]
+    figure = plots.validation(pd.DataFrame(rows, columns=columns))
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [
+        "held-out policies like the others",
+        "the strongest policies held out",
+    ]
+    first, second = figure.axes
+    drawn = [container for container in first.containers if container.get_label() == "rposst"]
+    assert len(drawn) == 1 and isinstance(drawn[0][0], Line2D)
+    check_line(drawn[0][0], [2, 5], [0.2, 0.1])
+    bars = drawn[0][2][0].get_segments()
+    np.testing.assert_allclose(bars, [[[2, 0.1], [2, 0.25]], [[5, 0.05], [5, 0.2]]])
+    legend = second.get_legend()
+    assert legend is not None and [text.get_text() for text in legend.get_texts()] == ["rposst"]
+    assert picture(figure).ndim == 3

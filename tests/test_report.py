@@ -26,6 +26,8 @@ from rposst_opt.reports.pages.page import inline_json
 from rposst_opt.reports.pages.report import Report, gather
 from rposst_opt.reports.pages.report_page import report_page
 from rposst_opt.reports.pages.sections import SECTIONS, Section
+from rposst_opt.unseen.error_bars import leave_out_one_by_one
+from rposst_opt.unseen.procedures import Purpose
 
 UNITS = ro.Scale(0.0, 1.0)
 
@@ -204,12 +206,31 @@ def test_the_tiles_have_the_error_in_the_files_units() -> None:
     assert report is not None
     tiles = tiles_of(report_page(report))
     errors = 200 * np.abs(problem.scores(report.test) - problem.results.mean(axis=0))
-    value, note = tiles["Score error, in the file's units"]
+    value, note = tiles["Tuned error, in the file's units"]
     assert float(value) == pytest.approx(np.sort(errors)[-3:].mean(), rel=1e-3)
-    assert note == f"mean of the worst 50 % of scenarios; {errors.mean():.4g} on average, {errors.max():.4g} at worst"
+    assert note == (
+        f"mean of the worst 50 % of scenarios; {errors.mean():.4g} on average, {errors.max():.4g} at worst, on the "
+        "policies that the test was tuned on"
+    )
+    assert tiles["Error on unseen policies"] == ("unknown", "rposst validate finds out")
     assert float(tiles["Objective"][0]) == pytest.approx(report.solution.objective, rel=1e-3)
     assert tiles["Gap"][0] == "0" and tiles["Gap"][1].startswith("proved: no other choice of cases is better")
     assert tiles["Solvers that agree"] == ("–", "none was asked")
+
+
+def test_the_first_tile_is_the_error_on_policies_that_were_left_out() -> None:
+    results = 100 * arrows().results
+    purpose = Purpose(measure=ro.CVaR(0.5))
+    problem, scale = purpose.problem(results, 2)
+    report = gather(problem, scale=scale, backends=[], made_of=(results, purpose))
+    assert report is not None
+    left_out = leave_out_one_by_one(results, 2, purpose, backend="exact", options={})
+    assert left_out is not None
+    page = report_page(report)
+    label, (value, note) = next(iter(tiles_of(page).items()))
+    assert (label, value) == ("Error on unseen policies", f"{left_out.mean_error():.4g}")
+    assert note.startswith("on average, with each policy left out in turn; ")
+    assert f"off by about {left_out.mean_error():.3g} on average" in html.unescape(page)
 
 
 def test_what_is_not_proved_is_not_called_so() -> None:

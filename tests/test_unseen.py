@@ -249,6 +249,7 @@ def test_the_command_says_what_python_says(rposst: Run, results: Path) -> None:
     assert [row["mean_error"] for row in record["summary"]] == pytest.approx(expected.summary["mean_error"].tolist())
     said = [each["sentence"] for each in record["recommendations"]]
     assert said == [recommend(expected, kind).sentence for kind in Kind]
+    assert (results.parent / "found" / "errors.png").read_bytes().startswith(b"\x89PNG")
     written = pd.read_csv(results.parent / "found" / "summary.csv")
     assert written["mean_error"].tolist() == pytest.approx(expected.summary["mean_error"].tolist())
     shown = rposst("validate", "results.csv", *asked, "--jobs", "1", "--out", "found")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rposst_opt.cli.options import ProblemOptions, Stated, check_output, listed, read_problem, takes_problem
+from rposst_opt.cli.options import ProblemOptions, Stated, check_output, listed, purpose_of, read_problem, takes_problem
 from rposst_opt.cli.showing import show_solution
 from rposst_opt.cli.terminal import console, notice, plain, progress_of_a_search, spinner
 from rposst_opt.errors import ProblemError
@@ -58,6 +58,7 @@ def report(
             backends=names if ask_others else [],
             agree_seconds=agree_time_limit,
             largest_size=largest_size,
+            made_of=None if options.probabilities else (stated.table.to_numpy(), purpose_of(options, stated)),
             tell=say,
         )
     if found is None:

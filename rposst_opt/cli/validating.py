@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -118,7 +119,7 @@ def validate(
         return
     _show(console(), found, advice)
     if out is not None:
-        console(stderr=True).print(plain(f"Tables are in {out}."))
+        console(stderr=True).print(plain(f"Tables and the figure errors.png are in {out}."))
 
 
 def _read_purpose(options: ProblemOptions) -> "tuple[pd.DataFrame, Purpose]":
@@ -143,12 +144,18 @@ def _installed() -> tuple[str, ...]:
 
 
 def _write(folder: Path, found: "Validation") -> None:
-    """Tidy tables."""
-    from rposst_opt.files.writing import write_atomically
+    """Tidy tables, and a figure where matplotlib is installed."""
+    from rposst_opt.files.writing import write_atomically, write_with
 
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in (("summary", found.summary), ("replicas", found.by_replica), ("errors", found.errors)):
         write_atomically(folder / f"{name}.csv", table.to_csv(index=False))
+    if find_spec("matplotlib") is None:
+        notice("No figure was drawn: pip install 'rposst-opt[figures]'")
+        return
+    from rposst_opt.reports import plots
+
+    write_with(folder / "errors.png", lambda path: plots.validation(found.summary).savefig(path, dpi=150))
 
 
 def _print_json(found: "Validation", advice: "list[Recommendation]") -> None:

@@ -70,6 +70,11 @@ LEFT_OUT_LOOKS: dict[str, dict[str, Any]] = {
     "policy": {"color": BLUE},
     "target": {"facecolor": ORANGE, "edgecolor": BLACK, "hatch": "////"},
 }
+HELD_OUT_WORDS = {
+    "alike": "held-out policies like the others",
+    "strongest": "the strongest policies held out",
+    "groups": "each group of policies held out",
+}
 SMALL: dict[str, Any] = {
     "textcoords": "offset points",
     "fontsize": 7,
@@ -347,6 +352,33 @@ def _what_is_shown(left_out: pd.DataFrame, known: pd.DataFrame, costly: pd.DataF
 
 def _bar_name(kind: str, name: str) -> str:
     return f"target {_short(name)}" if kind == "target" else _short(name)
+
+
+@_in_style
+def validation(table: pd.DataFrame) -> Figure:
+    """Draw the mean error on held-out policies over the size of the test: each selection with its best estimator.
+
+    `table` is `rposst_opt.unseen.validation.Validation.summary`. Bars are 95 % intervals.
+    """
+    kinds = list(dict.fromkeys(table["kind"]))
+    figure = Figure(figsize=(WIDTH, 0.6 + 2.4 * len(kinds)), layout="constrained")
+    panels = figure.subplots(len(kinds), 1, squeeze=False)[:, 0]
+    for axes, kind in zip(panels, kinds, strict=True):
+        of_kind = table[table["kind"] == kind]
+        for selection, colour, marker in zip(dict.fromkeys(of_kind["selection"]), cycle(COLOURS), cycle(MARKERS)):
+            ways = of_kind[of_kind["selection"] == selection]
+            best = ways.loc[ways.groupby("size")["mean_error"].idxmin()].sort_values("size")
+            centre = _numbers(best, "mean_error")
+            ends = np.abs(np.nan_to_num([centre - _numbers(best, "low"), _numbers(best, "high") - centre]))
+            looks: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1.2, "capsize": 2}
+            axes.errorbar(best["size"], centre, yerr=ends, label=_short(selection), **looks)
+        axes.set_title(HELD_OUT_WORDS.get(kind, kind), loc="left")
+        axes.set_ylim(bottom=0.0)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        axes.set(ylabel="mean error on them")
+        axes.legend(**BESIDE)
+    panels[-1].set_xlabel("size of the test (cases to choose)")
+    return figure
 
 
 def _labels(labels: Sequence[str] | None, count: int, noun: str) -> list[str]:

@@ -7,6 +7,7 @@ from functools import partial
 
 import pandas as pd
 
+from rposst_opt.arrays import FloatArray
 from rposst_opt.backends import AUTO, BACKENDS, entry_of, solve
 from rposst_opt.backends.agreement import Agreement, agree
 from rposst_opt.backends.forecast import in_words, predict
@@ -18,9 +19,13 @@ from rposst_opt.reports.analysis import closing_in, size_curve
 from rposst_opt.reports.pages.explorer import GameValues, game_values
 from rposst_opt.results import Scale
 from rposst_opt.solution import Solution, Status
+from rposst_opt.unseen.error_bars import LeftOut, leave_out_one_by_one
+from rposst_opt.unseen.procedures import Purpose
+from rposst_opt.unseen.splits import FEWEST_TUNED_ON
 
 SOLVE_SECONDS = 60.0  # for the test itself, and for the best test of each other size
 AGREE_SECONDS = 10.0  # for each backend
+LEFT_OUT_SECONDS = 20.0  # for the test without each policy in turn
 PATIENCE = 4.0  # predicted times are wrong by such factors: beyond it a backend is not asked
 SIZES_BEYOND = 2  # how many sizes above the one asked for are shown
 ROUNDS = 500
@@ -52,6 +57,8 @@ class Report:
         None if nobody was asked.
     not_asked : mapping of str to str
         Backends that would have taken too long, and how long.
+    left_out : LeftOut or None
+        Tests that were made without each policy in turn; None if that is not known how to do, or takes too long.
     interrupted : bool
         Whether an interrupt came before everything was run.
     """
@@ -66,6 +73,7 @@ class Report:
     game_values: GameValues = field(default_factory=GameValues)
     agreement: Agreement | None = None
     not_asked: Mapping[str, str] = field(default_factory=dict)
+    left_out: LeftOut | None = None
     interrupted: bool = False
 
     @property
@@ -102,6 +110,7 @@ def gather(
     backends: Sequence[str] | None = None,
     agree_seconds: float = AGREE_SECONDS,
     largest_size: int | None = None,
+    made_of: tuple[FloatArray, Purpose] | None = None,
     tell: Tell = lambda what: None,
 ) -> Report | None:
     """Solve the problem and all that the report compares it with; None if no test was found.
@@ -125,13 +134,13 @@ def gather(
         For each of them.
     largest_size : int, optional
         Up to which size the best achievable objective is shown; two above the problem's by default.
+    made_of : (ndarray, Purpose), optional
+        The results as they were before they were rescaled, and what makes a problem of them, so that the test can be
+        made again without each policy in turn: for the error on policies that it has not seen.
     tell : callable, optional
         Called with what is being done.
     """
-    for name in backends or ():
-        entry_of(name)
-    if not agree_seconds >= 0:
-        raise ProblemError(f"the time for each backend must not be negative, got {agree_seconds:g}.")
+    _check_who_is_asked(backends, agree_seconds)
     tell("the test itself")
     trace = _Trace()
     solution = solve(problem, backend, time_limit_seconds=time_limit_seconds, progress=trace)
@@ -141,6 +150,7 @@ def gather(
     return _all_run(
         report,
         (
+            partial(_with_left_out, tell=tell, made_of=made_of),
             partial(_with_rounds, tell=tell),
             partial(_with_sizes, tell=tell, largest_size=largest_size, time_limit_seconds=time_limit_seconds),
             partial(_with_game_values, tell=tell),
@@ -148,6 +158,33 @@ def gather(
             partial(_with_agreement, tell=tell, backends=backends, seconds=agree_seconds),
         ),
     )
+
+
+def _check_who_is_asked(backends: Sequence[str] | None, agree_seconds: float) -> None:
+    for name in backends or ():
+        entry_of(name)
+    if not agree_seconds >= 0:
+        raise ProblemError(f"the time for each backend must not be negative, got {agree_seconds:g}.")
+
+
+def _with_left_out(report: Report, tell: Tell, made_of: tuple[FloatArray, Purpose] | None) -> Report:
+    """The test made again without each policy in turn, where that is known how to do and takes little time."""
+    solution = report.solution
+    n_policies = report.problem.n_policies
+    too_long = solution.limit is not None or solution.seconds * n_policies > LEFT_OUT_SECONDS
+    if made_of is None or too_long or n_policies <= FEWEST_TUNED_ON:
+        return report
+    tell("the test without each policy in turn")
+    results, purpose = made_of
+    left_out = leave_out_one_by_one(
+        results,
+        report.problem.size,
+        purpose,
+        backend=solution.backend,
+        options={},
+        most_seconds=2 * LEFT_OUT_SECONDS,
+    )
+    return replace(report, left_out=left_out)
 
 
 def _first_report(

@@ -9,21 +9,24 @@ from rposst_opt.reports.pages.charts import OUTERMOST, SortedLosses, colour_rang
 from rposst_opt.reports.pages.report import Report
 from rposst_opt.reports.wording import agreement_words, facts, score_errors, status_words
 from rposst_opt.solution import TIE_TOLERANCE, Status
+from rposst_opt.unseen.error_bars import warning
 
 WORST_SHOWN = 30
 
 
 def tiles(report: Report) -> list[dict[str, str]]:
-    """The four things that a colleague looks for first."""
+    """The five things that a colleague looks for first."""
     problem, solution = report.problem, report.solution
     robust, mean, worst = score_errors(problem, solution, report.scale)
     proved = solution.status is Status.OPTIMAL
     agreeing, agreeing_note = _who_agrees(report)
     return [
+        _unseen_tile(report, mean),
         {
-            "label": "Score error, in the file's units",
+            "label": "Tuned error, in the file's units",
             "value": f"{robust:.4g}",
-            "note": f"{problem.measure.words}; {mean:.4g} on average, {worst:.4g} at worst",
+            "note": f"{problem.measure.words}; {mean:.4g} on average, {worst:.4g} at worst, on the policies that the "
+            "test was tuned on",
         },
         {
             "label": "Objective",
@@ -45,6 +48,19 @@ def tiles(report: Report) -> list[dict[str, str]]:
             "note": agreeing_note,
         },
     ]
+
+
+def _unseen_tile(report: Report, tuned_mean: float) -> dict[str, str]:
+    """How far off the test is on policies that it has not seen, with a warning where that is far more than tuned."""
+    label = "Error on unseen policies"
+    left_out = report.left_out
+    if left_out is None:
+        return {"label": label, "value": "unknown", "note": "rposst validate finds out"}
+    note = f"on average, with each policy left out in turn; {left_out.worst_error():.4g} at worst"
+    warned = warning(left_out, tuned_mean)
+    if warned is not None:
+        note += f". Beware: {warned}"
+    return {"label": label, "value": f"{left_out.mean_error():.4g}", "note": note}
 
 
 def _who_agrees(report: Report) -> tuple[str, str]:
@@ -81,7 +97,7 @@ def cases(report: Report) -> dict[str, Any]:
         "chosen": [
             (name, f"{weight:.4f}") for name, weight in zip(test.case_names, test.weights.tolist(), strict=True)
         ],
-        "facts": facts(report.problem, report.solution, report.scale),
+        "facts": facts(report.problem, report.solution, report.scale, report.left_out),
         "and_offset": ", and the offset" if report.problem.offset else "",
     }
 
