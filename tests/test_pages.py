@@ -775,7 +775,7 @@ def test_a_large_matrix_opens_without_complaints(browser: Browser, rposst: Run, 
     table.index = pd.Index([f"item-{place}" for place in range(500)])
     table.columns = [f"model-{place}" for place in range(200)]
     table.to_csv("large.csv", index_label="test_case")
-    options = ("--size", "3", "--betas", "0,1,2,4", "--tail-fraction", "0.05", "--time-limit", "10", "--no-agree")
+    options = ("--size", "3", "--betas", "0,1,2,4", "--tail-fraction", "0.05", "--time-limit", "1", "--no-agree")
     outcome = rposst("report", "large.csv", *options, "--largest-size", "3", "--out", "large.html")
     assert outcome.code == 0, outcome.err
     browser.open(tmp_path / "large.html")

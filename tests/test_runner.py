@@ -205,9 +205,10 @@ def test_a_cluster_that_loses_a_worker_half_way_finds_the_same(tmp_path: Path, u
 
 
 def test_a_scheduler_that_is_not_there_is_told(tmp_path: Path) -> None:
-    refused = subprocess.run(
-        command(tmp_path, "--scheduler", "tcp://127.0.0.1:9"), capture_output=True, text=True, check=False
-    )
+    hasty = "import rposst_opt.unseen.runner as runner; runner.SECONDS_FOR_AN_ANSWER = 1"
+    hasty += "; from rposst_opt.__main__ import main; main()"
+    python, _, _, *arguments = command(tmp_path, "--scheduler", "tcp://127.0.0.1:9")
+    refused = subprocess.run([python, "-c", hasty, *arguments], capture_output=True, text=True, check=False)
     assert refused.returncode == 2
     assert "no Dask scheduler answers at 'tcp://127.0.0.1:9'" in refused.stderr
     assert len(refused.stderr.strip().splitlines()) == 1

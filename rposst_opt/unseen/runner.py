@@ -19,6 +19,8 @@ from rposst_opt.files.writing import write_atomically
 Outcome = TypeVar("Outcome")
 Tell = Callable[[str, int, int], None]  # what is being done, how much of it is done, and of how much
 
+SECONDS_FOR_AN_ANSWER = 10  # of a scheduler
+
 # The code that chooses tests, in the package's folder: what predicts, words, writes and draws is left out.
 CHOOSING = (
     "*.py",
@@ -130,7 +132,7 @@ def _workers(jobs: int, scheduler: str | None) -> Iterator[dict[str, object]]:
     from joblib import parallel_config
 
     try:
-        client = Client(scheduler, timeout=10)
+        client = Client(scheduler, timeout=SECONDS_FOR_AN_ANSWER)
     except (OSError, ValueError) as error:
         raise ProblemError(f"no Dask scheduler answers at {scheduler!r}: {error}") from None
     with client, parallel_config(backend="dask"):
