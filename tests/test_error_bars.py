@@ -166,6 +166,22 @@ def test_solve_says_the_error_on_unseen_policies_first_and_score_has_intervals(r
     assert "90% interval" in shown.out and "pairs of policies are not told apart" in shown.out
 
 
+def test_results_on_other_cases_may_be_missing_or_incomplete(rposst: Run, results: Path) -> None:
+    solved = json.loads(rposst("solve", "results.csv", "--size", "2", "--out", "test.json", "--json").out)
+    used = {name for other in solved["left_out"] for name in other["cases"]} - set(solved["cases"])
+    assert used
+    whole = json.loads(rposst("score", "test.json", "new.csv", "--json").out)
+    assert whole["n_applied"] == whole["n_left_out"] == 14
+    lines = (results.parent / "new.csv").read_text().splitlines()
+    (results.parent / "holes.csv").write_text(
+        "\n".join(line + "," if line.split(",")[0] in used else line + ",1.0" for line in lines) + "\n"
+    )
+    holes = json.loads(rposst("score", "test.json", "holes.csv", "--json").out)
+    assert holes["n_applied"] < 14
+    by_policy = {row["policy"]: row["score"] for row in holes["scores"]}
+    assert all(by_policy[row["policy"]] == pytest.approx(row["score"]) for row in whole["scores"])
+
+
 def test_without_error_bars_that_is_said(rposst: Run, results: Path) -> None:
     solved = rposst("solve", "results.csv", "--size", "2", "--out", "test.json", "--no-error-bars")
     assert "unseen policies  not known" in solved.out

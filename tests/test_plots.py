@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot, rc_context, rcParams
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.image import imread
@@ -504,11 +505,11 @@ def test_a_validation_shows_each_selection_with_its_best_estimator_by_kind() -> 
         "the strongest policies held out",
     ]
     first, second = figure.axes
-    drawn = [container for container in first.containers if container.get_label() == "rposst"]
-    assert len(drawn) == 1 and isinstance(drawn[0][0], Line2D)
-    check_line(drawn[0][0], [2, 5], [0.2, 0.1])
-    bars = drawn[0][2][0].get_segments()
-    np.testing.assert_allclose(bars, [[[2, 0.1], [2, 0.25]], [[5, 0.05], [5, 0.2]]])
+    drawn = line(first, "rposst")
+    assert np.asarray(drawn.get_xdata()).tolist() == pytest.approx([1.975, 4.975])  # beside the other selection
+    np.testing.assert_array_equal(drawn.get_ydata(), [0.2, 0.1])
+    bars = next(each for each in first.collections if isinstance(each, LineCollection))
+    np.testing.assert_allclose(bars.get_segments(), [[[1.975, 0.1], [1.975, 0.25]], [[4.975, 0.05], [4.975, 0.2]]])
     legend = second.get_legend()
     assert legend is not None and [text.get_text() for text in legend.get_texts()] == ["rposst"]
     assert picture(figure).ndim == 3

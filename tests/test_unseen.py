@@ -214,8 +214,9 @@ def test_the_least_size_whose_error_is_least_up_to_noise_is_recommended() -> Non
     assert best.mean_error == pytest.approx(1.05)
     assert not best.random_would_do
     assert best.sentence == (
-        "For new policies like these, take 5 cases by RPOSST and estimate by ridge regression: expect to be off by "
-        "about 1.05 (1.05 to 1.05) on average and 1.05 at worst."
+        "For new policies like these, take 5 cases by RPOSST and estimate by ridge regression: it was off by 1.05 on "
+        "average in the trials (95 % interval 1.05 to 1.05) and 1.05 at worst, as the best of 4 ways; expect a little "
+        "more."
     )
     assert recommend(found, size=2).mean_error == pytest.approx(2.0)
     stronger = recommend(found, Kind.STRONGEST)  # AIPW is best there, by a fifth, and behind by half elsewhere

@@ -365,13 +365,13 @@ def validation(table: pd.DataFrame) -> Figure:
     panels = figure.subplots(len(kinds), 1, squeeze=False)[:, 0]
     for axes, kind in zip(panels, kinds, strict=True):
         of_kind = table[table["kind"] == kind]
-        for selection, colour, marker in zip(dict.fromkeys(of_kind["selection"]), cycle(COLOURS), cycle(MARKERS)):
+        selections = list(dict.fromkeys(of_kind["selection"]))
+        for place, (selection, colour, marker) in enumerate(zip(selections, cycle(COLOURS), cycle(MARKERS))):
             ways = of_kind[of_kind["selection"] == selection]
             best = ways.loc[ways.groupby("size")["mean_error"].idxmin()].sort_values("size")
-            centre = _numbers(best, "mean_error")
-            ends = np.abs(np.nan_to_num([centre - _numbers(best, "low"), _numbers(best, "high") - centre]))
-            looks: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1.2, "capsize": 2}
-            axes.errorbar(best["size"], centre, yerr=ends, label=_short(selection), **looks)
+            beside = best["size"] + 0.05 * (place - (len(selections) - 1) / 2)  # so that bars can be told apart
+            axes.plot(beside, best["mean_error"], color=colour, marker=marker, markersize=4, label=_short(selection))
+            axes.vlines(beside, best["low"], best["high"], color=colour, linewidth=1.0)
         axes.set_title(HELD_OUT_WORDS.get(kind, kind), loc="left")
         axes.set_ylim(bottom=0.0)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))

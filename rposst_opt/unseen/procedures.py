@@ -117,8 +117,8 @@ _GENTLY = (("kicks", KICKS), ("threads", 1))
 
 SELECTIONS: dict[str, Selection] = {
     "rposst": Selection(SEARCH, "RPOSST", _GENTLY),
-    "rposst-offset": Selection(SEARCH, "RPOSST, worst 10 %, offset", _GENTLY, tail_fraction=0.1, offset=True),
-    "greedy-ridge": Selection("greedy-ridge", "greedy by ridge"),
+    "rposst-offset": Selection(SEARCH, "RPOSST with an offset (worst 10 %)", _GENTLY, tail_fraction=0.1, offset=True),
+    "greedy-ridge": Selection("greedy-ridge", "greedy choice for ridge regression"),
     "kmeans": Selection("kmeans-anchors", "k-means", is_random=True),
     "stratified": Selection("stratified-random", "stratified random", is_random=True),
     "random": Selection("random", "random", is_random=True),

@@ -37,6 +37,8 @@ class Recommendation:
         The mean error of the chosen tests' own weights on the policies that they were tuned on.
     random_error : float or None
         The least mean error with random cases of this size; None if none were tried.
+    n_ways : int
+        How many ways were tried with this size: the best of many looks a little better than it is.
     """
 
     kind: Kind
@@ -49,6 +51,7 @@ class Recommendation:
     high: float
     tuned_mean: float
     random_error: float | None
+    n_ways: int
 
     @property
     def random_would_do(self) -> bool:
@@ -61,11 +64,13 @@ class Recommendation:
         cases = "1 case" if self.size == 1 else f"{self.size} cases"
         said = (
             f"{_EXPECTED[self.kind]}, take {cases} by {SELECTIONS[self.selection].label} and estimate by "
-            f"{_ESTIMATED[self.estimator]}: expect to be off by about {self.mean_error:.3g}"
+            f"{_ESTIMATED[self.estimator]}: it was off by {self.mean_error:.3g} on average in the trials"
         )
         if np.isfinite(self.low):
-            said += f" ({self.low:.3g} to {self.high:.3g})"
-        said += f" on average and {self.worst_error:.3g} at worst"
+            said += f" (95 % interval {self.low:.3g} to {self.high:.3g})"
+        said += f" and {self.worst_error:.3g} at worst"
+        if self.n_ways > 1:
+            said += f", as the best of {self.n_ways} ways; expect a little more"
         if self.random_would_do and self.selection in AT_RANDOM:
             return said + "; nothing that chooses cases with more care did better."
         if self.random_would_do:
@@ -141,4 +146,5 @@ def _recommendation(kind: Kind, chosen: dict[str, Any], table: "pd.DataFrame") -
         high=float(chosen["high"]),
         tuned_mean=float(chosen["tuned_mean"]),
         random_error=None if rivals.empty else float(rivals["mean_error"].min()),
+        n_ways=int((table["size"] == chosen["size"]).sum()),
     )

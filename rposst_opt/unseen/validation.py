@@ -137,6 +137,7 @@ class Validation:
 
     def _interval(self, way: dict[str, Any]) -> tuple[float, float]:
         samples = _rows_of(self.by_replica, way)["mean_error"].to_numpy()
+        centre = float(samples.mean())
         if way["kind"] != Kind.ALIKE or len(samples) < 2:
             group = _rows_of(self.errors, way)
             error = (group["estimate"] - group["full"]).abs()
@@ -144,7 +145,7 @@ class Validation:
         if len(samples) < 2:
             return float("nan"), float("nan")
         half = stats.t.ppf(0.975, len(samples) - 1) * samples.std(ddof=1) / np.sqrt(len(samples))
-        return max(float(samples.mean() - half), 0.0), float(samples.mean() + half)
+        return max(centre - float(half), 0.0), centre + float(half)
 
 
 def _rows_of(table: "pd.DataFrame", way: dict[str, Any]) -> "pd.DataFrame":
