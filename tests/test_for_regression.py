@@ -6,7 +6,7 @@ from hypothesis import given
 from strategies import problems
 
 import rposst_opt as ro
-from rposst_opt.solvers.for_regression import PENALTIES
+from rposst_opt.solvers.for_regression import PENALTIES, errors_with_each
 
 
 def error_of_leaving_one_out(features: np.ndarray, outcomes: np.ndarray, penalty: float) -> float:
@@ -41,6 +41,17 @@ def greedily(problem: ro.Problem) -> list[int]:
             chosen, error = [*chosen, best], errors[best]
         found.append((error, chosen))
     return sorted(min(found)[1])
+
+
+@pytest.mark.parametrize("penalty", [0.1, 1.0, 10.0])
+def test_the_error_with_each_case_added_is_that_of_fitting_anew(penalty: float) -> None:
+    rng = np.random.default_rng(4)
+    features, outcomes = rng.normal(size=(5, 7)), rng.normal(size=(2, 7))
+    chosen = features[:2]
+    inverse = np.asarray(np.linalg.inv(chosen.T @ chosen + penalty * np.eye(7)), dtype=np.float64)
+    found = errors_with_each(inverse, features[2:], outcomes)
+    expected = [error_of_leaving_one_out(features[[0, 1, case]], outcomes, penalty) for case in (2, 3, 4)]
+    assert found.tolist() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("seed", range(6))

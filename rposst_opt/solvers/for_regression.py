@@ -52,7 +52,7 @@ class GreedyRidge:
             chosen.append(case)
         free, error = list(problem.selectable_cases), math.inf
         for _ in range(problem.size):
-            errors = np.round(_errors_with_each(inverse, features[free], outcomes), DIGITS)
+            errors = np.round(errors_with_each(inverse, features[free], outcomes), DIGITS)
             best = int(errors.argmin())
             error = float(errors[best])
             inverse = _with_case(inverse, features[free[best]])
@@ -73,7 +73,7 @@ def _with_case(inverse: FloatArray, feature: FloatArray) -> FloatArray:
     return after
 
 
-def _errors_with_each(inverse: FloatArray, features: FloatArray, outcomes: FloatArray) -> FloatArray:
+def errors_with_each(inverse: FloatArray, features: FloatArray, outcomes: FloatArray) -> FloatArray:
     """The mean squared error of leaving a policy out, with each of these cases added (Sherman and Morrison)."""
     moved = features @ inverse  # (cases, policies)
     gain = 1.0 / (1.0 + (moved * features).sum(axis=1))  # (cases,)
