@@ -64,7 +64,8 @@ def _silent_gurobi() -> Mapping[str, Any]:
 
 def _scip_with_integers(seconds: float | None) -> dict[str, Any]:
     limit = {} if seconds is None else {"limits/time": seconds}
-    return {"scip_params": {"limits/gap": 0.0, "misc/catchctrlc": False, **limit}}
+    # With its own tolerance of 1e-6, cones are off by the root of that.
+    return {"scip_params": {"limits/gap": 0.0, "numerics/feastol": 1e-9, "misc/catchctrlc": False, **limit}}
 
 
 def _gurobi_with_integers(seconds: float | None) -> dict[str, Any]:
@@ -126,6 +127,7 @@ SOLVERS: dict[str, ConvexSolver] = {
     ),
     "MOSEK": ConvexSolver("mosek", 1e-6, conic=True, extra="mosek", with_integers=_mosek_with_integers),
 }
+CONIC_NEEDS = (Need.CURVED_LOSS, Need.NOISE)  # what takes a second-order cone
 MIXED_INTEGER_TOLERANCE = 1e-4  # what mixed-integer answers are good for where the constraints are curved
 
 
@@ -146,6 +148,7 @@ class TupleProgram:
         self.epigraph, self.solver = epigraph, solver
         n_policies, d = epigraph.results.shape[1], len(epigraph.full_scores)
         self.tuple_results = cp.Parameter((n_policies, width))
+        self.tuple_noise = cp.Parameter(width, nonneg=True) if len(epigraph.noise) else None
         self.weights = cp.Variable(width, nonneg=True)
         self.losses = losses = cp.Variable(d)
         scores = self.tuple_results @ self.weights
@@ -171,6 +174,12 @@ class TupleProgram:
                 objective += (share / fraction) * (epigraph.probabilities @ excess)
             self._tails.append(level + excess >= losses)
         constraints += [tail for tail in self._tails if tail is not None]
+        self._cone: cp.Constraint | None = None
+        if self.tuple_noise is not None:
+            noise = cp.Variable()
+            self._cone = cp.SOC(noise, cp.multiply(self.tuple_noise, self.weights))
+            constraints.append(self._cone)
+            objective += noise
         self.objective, self.constraints = cp.Minimize(objective), constraints
         self.program = cp.Problem(self.objective, self.constraints)
 
@@ -200,9 +209,16 @@ class TupleProgram:
         self._link = covered == errors
         return [*constraints, self._link, losses >= value]
 
+    def be_about(self, cases: tuple[int, ...]) -> None:
+        """Fill in the results of these cases, and their noise."""
+        self.cases = cases
+        self.tuple_results.value = self.epigraph.results[list(cases)].T
+        if self.tuple_noise is not None:
+            self.tuple_noise.value = self.epigraph.noise[list(cases)]
+
     def solve(self, cases: tuple[int, ...]) -> TupleOptimum:
         """Find the best weights of these cases."""
-        self.tuple_results.value = self.epigraph.results[list(cases)].T
+        self.be_about(cases)
         run_solver(self.program, self.solver, SOLVERS[self.solver].options)
         weights = self.weights.value
         if weights is None or not np.isfinite(weights).all() or not np.maximum(weights, 0).sum() > 0:
@@ -226,7 +242,16 @@ class TupleProgram:
             if tail is not None and tail.dual_value is not None:
                 multipliers[part] = np.nan_to_num(tail.dual_value)
         alpha = allowed_tail_weights(epigraph, multipliers)
-        return epigraph.unit * dual_cut(epigraph, alpha, self._pulls(alpha))
+        return epigraph.unit * dual_cut(epigraph, alpha, self._pulls(alpha), self._noise_direction())
+
+    def _noise_direction(self) -> FloatArray | None:
+        """Where the noise of the last solution's score comes from, for all cases: the multipliers of the cone."""
+        if self._cone is None:
+            return None
+        direction = np.zeros(len(self.epigraph.results))
+        if self._cone.dual_value is not None:
+            direction[list(self.cases)] = -np.nan_to_num(self._cone.dual_value[1]).ravel()
+        return direction
 
     def _pulls(self, alpha: FloatArray) -> FloatArray:
         """α_s δ_s, from the multipliers of the losses' constraints."""
@@ -285,7 +310,7 @@ class ConvexEnumeration:
         solver = SOLVERS[self.solver]
         return Capabilities(
             method=f"a convex program per tuple in CVXPY, by {self.solver}",
-            handles=frozenset({Need.POLYHEDRAL_LOSS, Need.CVAR_MIXTURE, *([Need.CURVED_LOSS] if solver.conic else [])}),
+            handles=frozenset({Need.POLYHEDRAL_LOSS, Need.CVAR_MIXTURE, *(CONIC_NEEDS if solver.conic else [])}),
             finds_optimum=True,
             proves="the optimum, by weak duality from the solver's multipliers",
             tolerance=solver.tolerance,
@@ -352,7 +377,7 @@ class ConvexSelection:
         solver = SOLVERS[self.solver]
         return Capabilities(
             method=f"one mixed-integer convex program in CVXPY, by {self.solver}",
-            handles=frozenset({Need.POLYHEDRAL_LOSS, Need.CURVED_LOSS, Need.CVAR_MIXTURE}),
+            handles=frozenset({Need.POLYHEDRAL_LOSS, Need.CVAR_MIXTURE, *CONIC_NEEDS}),
             finds_optimum=True,
             proves="the optimum, on the solver's word",
             tolerance=MIXED_INTEGER_TOLERANCE,
@@ -366,7 +391,7 @@ class ConvexSelection:
         epigraph = make_epigraph(problem)
         cases = problem.eligible_cases
         program = TupleProgram(epigraph, len(cases), self.solver)
-        program.tuple_results.value = epigraph.results[list(cases)].T
+        program.be_about(cases)
         chosen = cp.Variable(len(problem.selectable_cases), boolean=True)
         places = [cases.index(case) for case in problem.selectable_cases]
         choice = [program.weights[places] <= chosen, cp.sum(chosen) == problem.size]

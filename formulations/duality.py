@@ -45,7 +45,9 @@ def allowed_tail_weights(epigraph: Epigraph, multipliers: FloatArray) -> FloatAr
     return total
 
 
-def dual_cut(epigraph: Epigraph, tail_weights: FloatArray, pulls: FloatArray) -> FloatArray:
+def dual_cut(
+    epigraph: Epigraph, tail_weights: FloatArray, pulls: FloatArray, noise_direction: FloatArray | None = None
+) -> FloatArray:
     """The numbers c_x, one per test case, in the epigraph's units.
 
     Parameters
@@ -54,13 +56,18 @@ def dual_cut(epigraph: Epigraph, tail_weights: FloatArray, pulls: FloatArray) ->
         α, allowed by the measure.
     pulls : ndarray of shape (n_scenarios,)
         α_s δ_s: by how much the optimum would change with scenario s's full score, up to sign.
+    noise_direction : ndarray of shape (n_cases,), optional
+        Any u: it is made no longer than one, and then ‖noise ∘ w‖ is at least Σ_x w_x noise_x u_x.
     """
     counted = tail_weights > 0
     least, greatest = epigraph.pieces.slope(np.array([-1.0, 1.0]))  # errors lie in [-1, 1]: no other slopes occur
-    return cut_values(
+    values = cut_values(
         errors=epigraph.results[:, epigraph.policies[counted]] - epigraph.full_scores[counted],
         tail_weights=tail_weights[counted],
         pulls=pulls[counted],
         pieces=epigraph.pieces,
         slope_range=(float(least), float(greatest)),
     )
+    if noise_direction is not None:
+        values += epigraph.noise * (noise_direction / max(float(np.linalg.norm(noise_direction)), 1.0))
+    return values

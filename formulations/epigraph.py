@@ -14,7 +14,8 @@ as a mixture of CVaRs with shares λ and tail fractions η (`Measure.cvar_mixtur
 *Why it equals the problem.* CVaR(η) of losses is the least value of v + (1/η) Σ Ψ_s max(ℓ_s - v, 0) over v (Rockafellar
 and Uryasev, 2000); a mixture adds up; and since everything grows with ℓ, no ℓ_s is left above its largest piece at an
 optimum. A tail fraction of 0 is the largest loss, so its term is v_i alone with v_i ≥ ℓ_s; a tail fraction of 1 is the
-mean, so its term is Σ Ψ_s ℓ_s.
+mean, so its term is Σ Ψ_s ℓ_s. Noise in the results adds the norm ‖κ s ∘ w‖₂, a second-order cone; linear programs
+cannot state it.
 
 *Units.* Solvers have absolute tolerances, so results are mapped to [0, 1] and losses divided by their largest possible
 value: the program's value times `unit` is the objective. Weights are on the simplex, so shifting results shifts the
@@ -48,6 +49,8 @@ class Epigraph(NamedTuple):
         The loss of an error in these units.
     shares, tail_fractions : ndarray of shape (n_parts,)
         The measure as a mixture of CVaRs.
+    noise : ndarray of shape (n_cases,), or empty
+        What the noise of each case costs with all the weight, if results are noisy.
     unit : float
         What one unit of the program's value is worth in the problem's.
     """
@@ -59,6 +62,7 @@ class Epigraph(NamedTuple):
     pieces: PiecewiseQuadratic
     shares: FloatArray
     tail_fractions: FloatArray
+    noise: FloatArray
     unit: float
 
     def loss_range(self) -> tuple[float, float]:
@@ -92,6 +96,7 @@ def make_epigraph(problem: Problem) -> Epigraph:
         shares=mixture.shares,
         # A tail that is no likelier than any single scenario is the worst case, and so it is stated.
         tail_fractions=np.where(mixture.tail_fractions <= least, 0.0, mixture.tail_fractions),
+        noise=problem.noise_costs / unit,
         unit=unit,
     )
 

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from rposst_opt.results import Scale as Scale
     from rposst_opt.results import rescale as rescale
     from rposst_opt.results import softmax_targets as softmax_targets
+    from rposst_opt.results import standard_errors as standard_errors
     from rposst_opt.solution import BackendChoice as BackendChoice
     from rposst_opt.solution import RankedTest as RankedTest
     from rposst_opt.solution import Solution as Solution
@@ -104,7 +105,7 @@ _HOMES = {
     "measures": ("CVaR", "KOfN", "Mean", "Measure", "Mixture", "WorstCase"),
     "solvers.simultaneous": ("MixedTest", "Simultaneous"),
     "problem": ("Need", "Problem"),
-    "results": ("Scale", "rescale", "softmax_targets"),
+    "results": ("Scale", "rescale", "softmax_targets", "standard_errors"),
     "solvers.sampled": ("DirichletSampler", "SampledRegretMatching", "ScenarioSampler", "TableSampler"),
     "unseen.procedures": ("Purpose",),
     "unseen.recommendation": ("Recommendation", "recommend"),

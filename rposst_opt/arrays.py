@@ -1,6 +1,6 @@
 """The arrays that everything here is made of: their types, and how values become arrays, or distributions."""
 
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,29 @@ IntArray = NDArray[np.int64]
 SUM_TOLERANCE = 1e-6  # by how much a distribution written in decimals may miss a sum of one
 
 ScalarType = TypeVar("ScalarType", bound=np.generic)
+
+
+class Scenarios(NamedTuple):
+    """The (policy, target) pairs that have a positive probability, policy by policy.
+
+    Attributes
+    ----------
+    policies : ndarray of shape (n_scenarios,)
+        The policy of each scenario, ascending.
+    target_rows : ndarray of shape (n_scenarios,)
+        The target of each scenario, by its row in `Problem.targets`.
+    full_scores : ndarray of shape (n_scenarios,)
+        The full test's score in each scenario (b in the formulas).
+    probabilities : ndarray of shape (n_scenarios,)
+    offsets : ndarray of shape (n_policies + 1,)
+        The scenarios of policy j are ``offsets[j]:offsets[j + 1]``.
+    """
+
+    policies: IntArray
+    target_rows: IntArray
+    full_scores: FloatArray
+    probabilities: FloatArray
+    offsets: IntArray
 
 
 def read_only(array: NDArray[ScalarType]) -> NDArray[ScalarType]:
@@ -53,6 +76,26 @@ def checked_probabilities(probabilities: ArrayLike | None, shape: tuple[int, int
         )
     check_distribution("`probabilities`", table)
     return read_only(table / table.sum())
+
+
+def checked_noise(noise: ArrayLike | None, n_cases: int) -> FloatArray | None:
+    """The standard error of every case's result; one number stands for all of them."""
+    if noise is None:
+        return None
+    errors = as_numbers("noise", noise)
+    if errors.shape not in {(), (n_cases,)}:
+        raise ProblemError(f"`noise` must be a number or {n_cases} of them, one per test case, got {errors.shape}.")
+    if not np.isfinite(errors).all() or (errors < 0).any():
+        wrong = errors[~(np.isfinite(errors) & (errors >= 0))].flat[0]
+        raise ProblemError(f"`noise` must be standard errors, finite and not negative, got {wrong:g}.")
+    return read_only(np.broadcast_to(errors, n_cases).copy())
+
+
+def checked_noise_weight(weight: float) -> float:
+    """What a unit of standard error costs."""
+    if isinstance(weight, bool) or not isinstance(weight, int | float | np.number) or not 0 <= weight < np.inf:
+        raise ProblemError(f"`noise_weight` must be a finite number that is not negative, got {weight!r}.")
+    return float(weight)
 
 
 def check_distribution(name: str, values: FloatArray) -> None:

@@ -12,6 +12,8 @@ consists of cuts. Each is given by weights α on scenarios and by pulls α_s δ_
    .. math:: \rho(w) \ge \sum_s \alpha_s \Delta(a_s^\top w - b_s) \ge \sum_x w_x c_x, \qquad
              c_x = \sum_s \alpha_s \bigl[\delta_s (A_{x j_s} - b_s) - \Delta^*(\delta_s)\bigr]
 
+   Where results are noisy, the noise κ‖s ∘ w‖ of a score is part of the objective. For every direction u no longer than
+   one it is at least Σ_x w_x κ s_x u_x, so κ s_x u_x is added to c_x.
 3. So a set of test cases on which every c_x is at least the bound has no weights with an objective below the bound.
 4. Every set of test cases is covered by such a cut, or named.
 
@@ -21,7 +23,7 @@ Plain NumPy, and nothing of the solver: whoever doubts the one can check it with
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -64,17 +66,24 @@ def cut_values(
 
 @dataclass(frozen=True, eq=False)
 class CertificateCut:
-    """One cut: the scenarios with a weight, by position in `Problem.scenarios`, their weights α and their pulls αδ."""
+    """One cut: the scenarios with a weight, by position in `Problem.scenarios`, their weights α and their pulls αδ.
+
+    If results are noisy, also the direction u of the noise, at the cases where it is not zero.
+    """
 
     scenarios: IntArray
     tail_weights: FloatArray
     pulls: FloatArray
+    noisy_cases: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
+    noise_direction: FloatArray = field(default_factory=lambda: np.empty(0))
 
     @classmethod
-    def from_dense(cls, tail_weights: FloatArray, pulls: FloatArray) -> "CertificateCut":
-        """Leave out the scenarios without a weight."""
-        counted = np.flatnonzero(tail_weights)
-        return cls(counted, tail_weights[counted], pulls[counted])
+    def from_dense(
+        cls, tail_weights: FloatArray, pulls: FloatArray, *, noise_direction: FloatArray
+    ) -> "CertificateCut":
+        """Leave out the scenarios without a weight, and the cases that the noise does not point to."""
+        counted, noisy = np.flatnonzero(tail_weights), np.flatnonzero(noise_direction)
+        return cls(counted, tail_weights[counted], pulls[counted], noisy, noise_direction[noisy])
 
     def why_not(self, problem: Problem) -> str | None:
         """Why this is no cut for the problem, or None if it is one."""
@@ -99,18 +108,33 @@ class CertificateCut:
         excess = self.tail_weights * (np.maximum(slopes - greatest, 0.0) + np.maximum(least - slopes, 0.0))
         if excess.sum() > CHECK_TOLERANCE * max(1.0, np.abs(self.pulls).sum()):
             return f"a slope is outside what {problem.loss!r} has"
+        return self._why_not_noise(problem)
+
+    def _why_not_noise(self, problem: Problem) -> str | None:
+        cases, direction = self.noisy_cases, self.noise_direction
+        if len(cases) != len(direction):
+            return "it has not as many noisy cases as its direction has parts"
+        if len(np.unique(cases)) < len(cases) or ((cases < 0) | (cases >= problem.n_cases)).any():
+            return f"its noisy cases are not different ones of the problem's {problem.n_cases}"
+        if len(cases) and not len(problem.noise_costs):
+            return "it has noise, and the problem has none"
+        if not np.isfinite(direction).all() or np.linalg.norm(direction) > 1 + CHECK_TOLERANCE:
+            return "the direction of its noise is longer than one"
         return None
 
     def values(self, problem: Problem) -> FloatArray:
         """The numbers c_x, one per test case."""
         pieces, scenarios = problem.pieces, problem.scenarios
-        return cut_values(
+        values = cut_values(
             errors=problem.results[:, scenarios.policies[self.scenarios]] - scenarios.full_scores[self.scenarios],
             tail_weights=self.tail_weights,
             pulls=self.pulls,
             pieces=pieces,
             slope_range=pieces.slope_range(),
         )
+        if len(self.noisy_cases):
+            values[self.noisy_cases] += problem.noise_costs[self.noisy_cases] * self.noise_direction
+        return values
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,35 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rposst_opt.arrays import FloatArray, IntArray, checked_probabilities, checked_targets, read_only
+from rposst_opt.arrays import (
+    FloatArray,
+    IntArray,
+    Scenarios,
+    checked_noise,
+    checked_noise_weight,
+    checked_probabilities,
+    checked_targets,
+    read_only,
+)
 from rposst_opt.efficient_test import WEIGHT_TOLERANCE, EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.losses import AbsoluteError, Loss, PiecewiseQuadratic
 from rposst_opt.measures import CVaR, Measure, check_tail_weight
-from rposst_opt.results import check_finite, checked_names, first_alike, full_scores, is_frame, numeric_table
+from rposst_opt.results import (
+    check_finite,
+    checked_names,
+    first_alike,
+    full_scores,
+    is_frame,
+    numeric_table,
+    positions_of,
+    unused_names,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +45,7 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind")
 
 ROUNDING_STEPS = 16  # how many roundings in a row, all the same way, a score may suffer
+NOISE_WEIGHT = math.sqrt(2 / math.pi)  # the mean distance of a normal variable from its mean, by standard deviation
 PHANTOMS = ("always the lowest", "always the highest")  # what an offset is a mixture of
 
 
@@ -37,29 +56,7 @@ class Need(StrEnum):
     CURVED_LOSS = "a loss with curvature"
     CVAR_MIXTURE = "a measure that is a finite mixture of CVaRs"
     ANY_MEASURE = "a measure known only by its tail weights"
-
-
-class Scenarios(NamedTuple):
-    """The (policy, target) pairs that have a positive probability, policy by policy.
-
-    Attributes
-    ----------
-    policies : ndarray of shape (n_scenarios,)
-        The policy of each scenario, ascending.
-    target_rows : ndarray of shape (n_scenarios,)
-        The target of each scenario, by its row in `Problem.targets`.
-    full_scores : ndarray of shape (n_scenarios,)
-        The full test's score in each scenario (b in the formulas).
-    probabilities : ndarray of shape (n_scenarios,)
-    offsets : ndarray of shape (n_policies + 1,)
-        The scenarios of policy j are ``offsets[j]:offsets[j + 1]``.
-    """
-
-    policies: IntArray
-    target_rows: IntArray
-    full_scores: FloatArray
-    probabilities: FloatArray
-    offsets: IntArray
+    NOISE = "noise in the results"
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -96,6 +93,12 @@ class Problem:
 
         Scores stay in the range of results. The paper has none; with one, tests of few cases are often much closer
         for policies that they were not tuned on.
+    noise : array of shape (n_cases,) or float, optional
+        The standard error s_x of each case's result, from repetitions, say. A score then has the standard error
+        :math:`\|s \circ w\|_2`, and `noise_weight` times that is added to the objective.
+    noise_weight : float
+        κ; by default √(2/π), for :math:`E|bias + noise| \le |bias| + \sqrt{2/\pi}\,\|s \circ w\|_2` if the noise is
+        normal and the loss is the absolute error. With other losses it is a price like any other.
 
     Examples
     --------
@@ -117,6 +120,8 @@ class Problem:
     case_names: tuple[str, ...]
     policy_names: tuple[str, ...]
     offset: bool
+    noise: FloatArray | None
+    noise_weight: float
 
     def __init__(
         self,
@@ -132,6 +137,8 @@ class Problem:
         case_names: Sequence[str] | None = None,
         policy_names: Sequence[str] | None = None,
         offset: bool = False,
+        noise: ArrayLike | None = None,
+        noise_weight: float = NOISE_WEIGHT,
     ) -> None:
         set_field = object.__setattr__  # the fields are frozen for everyone else
         if is_frame(results):
@@ -146,6 +153,8 @@ class Problem:
         set_field(self, "case_names", checked_names("case_names", case_names, n_cases))
         set_field(self, "policy_names", checked_names("policy_names", policy_names, n_policies))
         check_finite(table, self.case_names, self.policy_names)
+        set_field(self, "noise", checked_noise(noise, n_cases))
+        set_field(self, "noise_weight", checked_noise_weight(noise_weight))
         self._check_range()
 
         set_field(self, "targets", checked_targets(targets, n_cases))
@@ -169,21 +178,7 @@ class Problem:
             )
 
     def _positions(self, cases: Iterable[int | str]) -> tuple[int, ...]:
-        if isinstance(cases, str):
-            cases = (cases,)
-        positions = set()
-        for case in cases:
-            if isinstance(case, str):
-                if case not in self._position_of_name:
-                    raise ProblemError(f"unknown test case {case!r}. Known: {_some(self.case_names)}.")
-                positions.add(self._position_of_name[case])
-            elif isinstance(case, bool) or not isinstance(case, int | np.integer) or not 0 <= case < self.n_cases:
-                raise ProblemError(
-                    f"unknown test case {case!r}: give a name, or a position from 0 to {self.n_cases - 1}."
-                )
-            else:
-                positions.add(int(case))
-        return tuple(sorted(positions))
+        return positions_of(cases, self._position_of_name)
 
     @cached_property
     def _position_of_name(self) -> dict[str, int]:
@@ -264,8 +259,10 @@ class Problem:
             probabilities=self.probabilities,
             required_cases=(*self.required_cases, self.n_cases, self.n_cases + 1),
             forbidden_cases=self.forbidden_cases,
-            case_names=[*self.case_names, *_unused_names(self.case_names, PHANTOMS)],
+            case_names=[*self.case_names, *unused_names(self.case_names, PHANTOMS)],
             policy_names=self.policy_names,
+            noise=None if self.noise is None else [*self.noise, 0.0, 0.0],
+            noise_weight=self.noise_weight,
         )
 
     def from_stated(self, test: EfficientTest) -> EfficientTest:
@@ -305,10 +302,16 @@ class Problem:
             spread = float(self.results.max() - self.results.min())
             return float(np.abs(self.pieces.value(np.array([-spread, spread]))).max())
 
-    @property
+    @cached_property
+    def noise_costs(self) -> FloatArray:
+        """κ s_x: what the noise of each case would cost if it had all the weight; empty if none costs anything."""
+        costs = np.zeros(0) if self.noise is None else self.noise_weight * self.noise
+        return read_only(costs if costs.max(initial=0.0) > np.finfo(np.float64).tiny else np.zeros(0))
+
+    @cached_property
     def unit(self) -> float:
-        """The scale of tolerances: `loss_scale`, or 1 where every loss is zero and there is none."""
-        return self.loss_scale or 1.0
+        """The scale of tolerances: the largest objective there can be, or 1 where it is zero and there is no scale."""
+        return (self.loss_scale + float(self.noise_costs.max(initial=0.0))) or 1.0
 
     @cached_property
     def rounding(self) -> float:
@@ -320,7 +323,8 @@ class Problem:
             if not np.isfinite(largest + ROUNDING_STEPS * ulp):
                 return np.inf
             steepest = float(np.abs(self.pieces.slope(np.array([-widest, widest]))).max())
-            return ROUNDING_STEPS * ulp * steepest
+            of_noise = np.finfo(np.float64).eps * float(self.noise_costs.max(initial=0.0))
+            return ROUNDING_STEPS * (ulp * steepest + of_noise)
 
     def allowance(self, tolerance: float) -> float:
         """By how much two objectives may differ and count as equal: a share of the unit, and what rounding can do."""
@@ -348,6 +352,7 @@ class Problem:
             {
                 Need.POLYHEDRAL_LOSS if polyhedral else Need.CURVED_LOSS,
                 Need.CVAR_MIXTURE if mixture else Need.ANY_MEASURE,
+                *([Need.NOISE] if len(self.noise_costs) else []),
             }
         )
 
@@ -399,8 +404,14 @@ class Problem:
         return errors
 
     def objective(self, test: EfficientTest) -> float:
-        """How bad this test is: the measure of its losses. The one judge."""
-        return self.measure.value(self.losses(test), self.scenarios.probabilities)
+        """How bad this test is: the measure of its losses, and what its noise costs. The one judge."""
+        return self.measure.value(self.losses(test), self.scenarios.probabilities) + self.noise_cost(test)
+
+    def noise_cost(self, test: EfficientTest) -> float:
+        """What the noise of a score adds to the objective: κ times its standard error; zero without noise."""
+        parts = self.noise_costs * test.full_weights() if len(self.noise_costs) else np.zeros(1)
+        largest = float(parts.max())  # whose square may be beyond float64
+        return largest * float(np.linalg.norm(parts / largest)) if largest > 0 else 0.0
 
     def subgradient(self, test: EfficientTest) -> FloatArray:
         """A subgradient of the objective in the weights of all cases.
@@ -408,12 +419,16 @@ class Problem:
         Returns
         -------
         ndarray of shape (n_cases,)
-            Σ_s α_s δ_s A[x, j_s], with α the antagonist's best response and δ the slopes of the losses.
+            Σ_s α_s δ_s A[x, j_s], with α the antagonist's best response and δ the slopes of the losses; with noise,
+            what it costs besides, κ s_x² w_x / ‖s ∘ w‖.
         """
         scenarios, errors = self.scenarios, self._errors(test)
         weights = self.measure.weights(self.pieces.value(errors), scenarios.probabilities)
         pull = weights * self.pieces.slope(errors)
-        return self.results @ np.bincount(scenarios.policies, pull, minlength=self.n_policies)
+        gradient: FloatArray = self.results @ np.bincount(scenarios.policies, pull, minlength=self.n_policies)
+        if cost := self.noise_cost(test):
+            gradient += self.noise_costs * (self.noise_costs * test.full_weights() / cost)
+        return gradient
 
     def cut(self, test: EfficientTest) -> FloatArray:
         """One number c_x per case, such that every test with weights w has an objective of at least Σ w_x c_x.
@@ -433,16 +448,3 @@ def _instance_of(kind: type, name: str, value: Kind) -> Kind:
     if not isinstance(value, kind):
         raise ProblemError(f"`{name}` must be a {kind.__name__}, for instance one of rposst_opt's, got {value!r}.")
     return value
-
-
-def _unused_names(taken: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """These names, with as many dashes before them as it takes to differ from those that are taken."""
-    names = list(wanted)
-    while set(names) & set(taken):
-        names = ["-" + name for name in names]
-    return names
-
-
-def _some(names: Sequence[str], most: int = 8) -> str:
-    listed = ", ".join(repr(name) for name in names[:most])
-    return listed if len(names) <= most else f"{listed} and {len(names) - most} more"

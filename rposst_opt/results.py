@@ -1,6 +1,6 @@
 """What can be read off a result matrix before any problem is stated: its scale, and targets that stress hard cases."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -32,6 +32,11 @@ class Scale:
     def error_in_file_units(self, error: float) -> float:
         """A difference between rescaled scores, in the units of the file."""
         return error * self.high - error * self.low
+
+    def error_from_file_units(self, error: FloatArray) -> FloatArray:
+        """Differences between the file's scores, in rescaled units; where all results are alike there are none."""
+        half_spread = self.high / 2 - self.low / 2
+        return error / 2 / half_spread if half_spread > 0 else np.zeros_like(error)
 
     def score_in_file_units(self, score: _Scores) -> _Scores:
         """A rescaled score, or an array of them, in the units of the file."""
@@ -87,6 +92,35 @@ def checked_names(name: str, names: Sequence[object] | None, count: int) -> tupl
 
 def _noun(name: str) -> str:
     return "test case" if name == "case_names" else "policy"
+
+
+def positions_of(cases: Iterable[int | str], position_of_name: Mapping[str, int]) -> tuple[int, ...]:
+    """The positions of cases that are given by position or by name, ascending and each once."""
+    n_cases = len(position_of_name)
+    positions = set()
+    for case in (cases,) if isinstance(cases, str) else cases:
+        if isinstance(case, str):
+            if case not in position_of_name:
+                raise ProblemError(f"unknown test case {case!r}. Known: {_some(list(position_of_name))}.")
+            positions.add(position_of_name[case])
+        elif isinstance(case, bool) or not isinstance(case, int | np.integer) or not 0 <= case < n_cases:
+            raise ProblemError(f"unknown test case {case!r}: give a name, or a position from 0 to {n_cases - 1}.")
+        else:
+            positions.add(int(case))
+    return tuple(sorted(positions))
+
+
+def _some(names: Sequence[str], most: int = 8) -> str:
+    listed = ", ".join(repr(name) for name in names[:most])
+    return listed if len(names) <= most else f"{listed} and {len(names) - most} more"
+
+
+def unused_names(taken: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """These names, with as many dashes before them as it takes to differ from those that are taken."""
+    names = list(wanted)
+    while set(names) & set(taken):
+        names = ["-" + name for name in names]
+    return names
 
 
 def rescale(results: ArrayLike) -> tuple[FloatArray, Scale]:
@@ -148,6 +182,57 @@ def _rounded_to_bits(values: FloatArray, bits: int) -> FloatArray:
     mantissas, exponents = np.frexp(values)
     rounded: FloatArray = np.ldexp(np.round(mantissas * 2.0**bits) / 2.0**bits, exponents)
     return rounded
+
+
+def standard_errors(repetitions: ArrayLike) -> FloatArray:
+    """The standard error of each case's result, from repetitions of all of them.
+
+    Parameters
+    ----------
+    repetitions : array of shape (n_cases, n_policies, n_repetitions)
+        NaN where there are fewer; a result is the mean of its repetitions.
+
+    Returns
+    -------
+    ndarray of shape (n_cases,)
+        The root mean square, over policies, of s / √r, for results with two repetitions or more.
+
+    Examples
+    --------
+    >>> standard_errors([[[0.0, 2.0], [1.0, 3.0]]])
+    array([1.])
+    """
+    table = as_numbers("repetitions", repetitions)
+    if table.ndim != 3 or np.isinf(table).any():
+        raise ProblemError(f"`repetitions` must be finite, cases by policies by repetitions, got shape {table.shape}.")
+    counts = (~np.isnan(table)).sum(axis=2)
+    if (counts.max(axis=1, initial=0) < 2).any():
+        raise ProblemError("`repetitions` must have two results or more for some policy of every test case.")
+    repeated = counts > 1
+    spare = np.where(repeated, counts - 1, 1)
+    means = np.nansum(table, axis=2) / np.maximum(counts, 1)
+    squares = np.nansum((table - means[:, :, None]) ** 2, axis=2) / spare / np.maximum(counts, 1)
+    errors: FloatArray = np.sqrt((squares * repeated).sum(axis=1) / repeated.sum(axis=1))
+    return errors
+
+
+def peculiar_spread(results: FloatArray, factors: int = 2) -> FloatArray:
+    """By how much each case's results differ from what the other cases tell: their spread beside a few common factors.
+
+    A new policy is peculiar in its own ways, so this acts on its score like noise. The factors are principal components
+    of the table with every case's mean taken off; there are fewer where policies are few.
+
+    Examples
+    --------
+    >>> peculiar_spread(np.array([[0.0, 1.0, 2.0, 3.0], [0.0, 2.0, 4.0, 6.0]]), factors=1).round(9)
+    array([0., 0.])
+    """
+    centred = results - results.mean(axis=1, keepdims=True)
+    left, lengths, right = np.linalg.svd(centred, full_matrices=False)
+    kept = max(0, min(factors, results.shape[1] - 2, len(lengths) - 1))
+    rest = centred - (left[:, :kept] * lengths[:kept]) @ right[:kept]
+    spread: FloatArray = np.sqrt((rest**2).sum(axis=1) / max(results.shape[1] - 1 - kept, 1))
+    return spread
 
 
 def full_scores(targets: FloatArray, results: FloatArray) -> FloatArray:

@@ -49,9 +49,8 @@ def rank_tests(problem: Problem, tests: Iterable[EfficientTest]) -> tuple[Ranked
     """
     ranked = []
     for test in tests:
-        losses, probabilities = problem.losses(test), problem.scenarios.probabilities
-        objective = problem.measure.value(losses, probabilities)
-        ranked.append(RankedTest(test=test, objective=objective, mean_loss=Mean().value(losses, probabilities)))
+        mean_loss = Mean().value(problem.losses(test), problem.scenarios.probabilities)
+        ranked.append(RankedTest(test=test, objective=problem.objective(test), mean_loss=mean_loss))
     order = order_of_tests(
         problem,
         objectives=[entry.objective for entry in ranked],

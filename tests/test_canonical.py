@@ -18,7 +18,7 @@ import rposst_opt as ro
 from rposst_opt import analysis
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.results import first_alike
-from rposst_opt.solvers import exact, local_search, ties
+from rposst_opt.solvers import canonical, exact, local_search, ties
 from rposst_opt.solvers.canonical import Weighed, Weigher, least_squares_weights
 from rposst_opt.solvers.exact import Exact
 from rposst_opt.solvers.kernels.response import scaled_problem_arrays, with_mean_alone
@@ -326,3 +326,13 @@ def test_cases_that_are_alike_are_found_up_to_rounding(scale: float, offset: flo
 def test_cases_that_differ_by_more_than_rounding_are_not_alike() -> None:
     assert first_alike(np.array([[1.0, 2.0], [1.0, 2.0 + 1e-13]])).tolist() == [0, 1]
     assert first_alike(np.array([[1.0, 2.0], [2.0, 1.0]])).tolist() == [0, 1]
+
+
+def test_a_least_squares_problem_that_is_given_up_leaves_good_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gives_up(*arguments: object) -> None:
+        raise RuntimeError("Maximum number of iterations reached.")
+
+    problem = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]], size=2, loss=ro.SquaredError())
+    settled = ro.solve(problem, "exact")
+    monkeypatch.setattr(canonical, "nnls", gives_up)
+    assert ro.solve(problem, "exact").objective == pytest.approx(settled.objective, abs=1e-9)

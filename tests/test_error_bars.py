@@ -126,7 +126,7 @@ def test_a_test_that_interpolates_is_warned_of() -> None:
     said = error_bars.warning(left_out, 0.001)
     assert said is not None
     assert "off by 0.001 on them" in said
-    assert "Take fewer cases, or --offset" in said
+    assert "Take fewer cases, --offset or --regularise auto" in said
     assert error_bars.warning(left_out, left_out.mean_error()) is None
 
 

@@ -3,6 +3,7 @@
 import math
 import time
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from rposst_opt.backends.iterative import select_iteratively
 from rposst_opt.contract import Budget, Progress
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.solvers import local_search
+from rposst_opt.solvers.kernels.swaps import settle_rows
 from rposst_opt.solvers.local_search import LocalSearch
 
 
@@ -89,6 +91,27 @@ def test_its_bound_is_the_relaxations_and_below_every_test(problem: ro.Problem) 
     assert found.lower_bound <= relaxed.objective + tolerance
     assert found.lower_bound >= relaxed.lower_bound - tolerance
     assert found.lower_bound <= ro.solve(problem, "exact").objective + tolerance
+
+
+@pytest.mark.parametrize(("n_items", "n_models"), [(200, 40), (500, 60)])
+def test_what_is_settled_is_settled_where_very_many_weights_are_as_good(
+    n_items: int, n_models: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights on more cases than models can be right about all of them, in very many ways: ties lead in circles."""
+    gaps = []
+
+    def watched(*arguments: Any) -> tuple[float, float]:
+        lower, upper = settle_rows(*arguments)
+        gaps.append(upper - lower)
+        return lower, upper
+
+    monkeypatch.setattr(local_search, "settle_rows", watched)
+    for seed in range(9):
+        rng = np.random.default_rng(seed)
+        chances = 1 / (1 + np.exp(-1.5 * rng.normal(size=(n_items, 1)) - rng.normal(size=(1, n_models))))
+        results = (rng.random((n_items, n_models)) < chances).astype(float)
+        ro.solve(ro.Problem(results=results, size=5), "local-search", kicks=1, effort=1)
+        assert max(gaps) < 1e-9, seed
 
 
 @pytest.mark.parametrize("most", [256, 40])

@@ -1,7 +1,8 @@
 """Which problem do the options state? The options that commands share, and the problem that is read from the files."""
 
+import math
 from collections.abc import Callable, Iterable
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -10,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_args,
 
 import typer
 
+from rposst_opt.cli.terminal import notice
 from rposst_opt.errors import ProblemError
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rposst_opt.arrays import FloatArray
     from rposst_opt.measures import Measure
     from rposst_opt.problem import Problem
     from rposst_opt.results import Scale
@@ -94,6 +97,28 @@ Rescale = Annotated[bool, typer.Option(help="Map all results to [0, 1] first, as
 Offset = Annotated[
     bool, typer.Option("--offset", help="Let scores have an offset, with weights that sum to one at most.")
 ]
+Noise = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER|FILE.csv",
+        help="Standard error of every case's result, in the file's units: a number, or a file with one per test case. "
+        "The noise of a score is then part of the objective.",
+        show_default=False,
+    ),
+]
+NoiseWeight = Annotated[
+    float | None,
+    typer.Option(help="What a unit of a score's standard error costs; 0.798, its mean absolute value, unless given."),
+]
+Regularise = Annotated[
+    str | None,
+    typer.Option(
+        metavar="STRENGTH|auto",
+        help="For policies not seen yet: count what is peculiar to a policy as noise, by this much; `auto` tries "
+        "several strengths on policies that are held out.",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 TimeLimit = Annotated[float | None, typer.Option(metavar="SECONDS", help="Stop then, with the best test so far.")]
 
@@ -116,11 +141,15 @@ class ProblemOptions:
     forbid: Forbid = None
     rescale: Rescale = True
     offset: Offset = False
+    noise: Noise = None
+    noise_weight: NoiseWeight = None
+    regularise: Regularise = None
 
     @property
     def files(self) -> list[Path]:
         """What is read to state the problem."""
-        return [path for path in (self.results, self.targets, self.probabilities) if path is not None]
+        noise = None if self.noise is None or _as_number(self.noise) is not None else Path(self.noise)
+        return [path for path in (self.results, self.targets, self.probabilities, noise) if path is not None]
 
 
 def takes_problem(
@@ -181,12 +210,17 @@ def _refuse_half_a_problem(stated: dict[str, Any], shared: list[Parameter]) -> N
 
 
 class Stated(NamedTuple):
-    """The problem that files and options state, the units of the results file, how targets are called, the file."""
+    """The problem that files and options state, the units of the results file, how targets are called, the file.
+
+    Where results are noisy, also their standard errors in the units of the file; and the strength of regularisation.
+    """
 
     problem: "Problem"
     scale: "Scale"
     target_names: list[str]
     table: "pd.DataFrame"
+    noise: "FloatArray | None" = None
+    strength: float | None = None
 
 
 def read_problem(options: ProblemOptions) -> Stated:
@@ -226,7 +260,59 @@ def read_problem(options: ProblemOptions) -> Stated:
     )
     if sharpness is not None:
         target_names = [f"beta {name}" for name in target_names]
-    return Stated(problem, scale, target_names, table)
+    return _with_noise(options, Stated(problem, scale, target_names, table))
+
+
+def _with_noise(options: ProblemOptions, stated: Stated) -> Stated:
+    """The same problem with noise, if the options ask for it."""
+    import numpy as np
+
+    from rposst_opt.files.tables import read_noise
+    from rposst_opt.problem import NOISE_WEIGHT
+    from rposst_opt.unseen.procedures import regularisation
+
+    if options.noise is not None and options.regularise is not None:
+        raise ProblemError("--noise and --regularise exclude each other: give one of them.")
+    if options.noise_weight is not None and options.noise is None:
+        raise ProblemError("--noise-weight goes with --noise: give both.")
+    problem = stated.problem
+    if options.regularise is not None:
+        strength = _strength(options, stated)
+        return stated._replace(problem=replace(problem, **regularisation(problem.results, strength)), strength=strength)
+    if options.noise is None:
+        return stated
+    number = _as_number(options.noise)
+    errors = read_noise(Path(options.noise), problem.case_names) if number is None else np.full(problem.n_cases, number)
+    weight = NOISE_WEIGHT if options.noise_weight is None else options.noise_weight
+    scaled = stated.scale.error_from_file_units(errors) if options.rescale else errors
+    return stated._replace(problem=replace(problem, noise=scaled, noise_weight=weight), noise=errors)
+
+
+def _strength(options: ProblemOptions, stated: Stated) -> float:
+    """How strongly to regularise: as much as was said, or as held-out policies say."""
+    from rposst_opt.unseen.regularising import choose_strength
+    from rposst_opt.unseen.splits import FEWEST_TUNED_ON
+
+    strength = _as_number(str(options.regularise))
+    if strength is not None and 0 <= strength < math.inf:
+        return strength
+    if options.regularise != "auto":
+        raise ProblemError(f"--regularise must be a number from 0 on or `auto`, got {options.regularise!r}.")
+    if options.probabilities is not None:
+        raise ProblemError("--regularise auto holds policies out, and takes no --probabilities: give a number.")
+    if stated.problem.n_policies <= FEWEST_TUNED_ON:
+        raise ProblemError(f"--regularise auto needs more than {FEWEST_TUNED_ON} policies: give a number.")
+    choice = choose_strength(stated.table.to_numpy(), options.size, purpose_of(options, stated))
+    notice(choice.sentence)
+    return choice.strength
+
+
+def _as_number(text: str) -> float | None:
+    """The number that a text says, if it says one."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def purpose_of(options: ProblemOptions, stated: Stated) -> "Purpose":
@@ -244,6 +330,9 @@ def purpose_of(options: ProblemOptions, stated: Stated) -> "Purpose":
         offset=problem.offset,
         is_rescaled=options.rescale,
         case_names=problem.case_names,
+        noise=stated.noise,
+        noise_weight=problem.noise_weight,
+        regularise=stated.strength,
     )
 
 

@@ -126,6 +126,8 @@ def _read_purpose(options: ProblemOptions) -> "tuple[pd.DataFrame, Purpose]":
     """The results as they are in the file, and what tests are for."""
     if options.probabilities is not None:
         raise ProblemError("`validate` takes no --probabilities: which of them held-out policies have is not known.")
+    if options.regularise == "auto":
+        raise ProblemError("`validate` takes no --regularise auto, which would look at held-out policies: try numbers.")
     stated = read_problem(options)
     return stated.table, purpose_of(options, stated)
 

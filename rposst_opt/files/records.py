@@ -18,7 +18,7 @@ from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.estimators import TuningScores
 from rposst_opt.files.text import named, read_text
-from rposst_opt.problem import Problem
+from rposst_opt.problem import Need, Problem
 from rposst_opt.results import Scale
 from rposst_opt.solution import BackendChoice, RankedTest, Solution
 
@@ -46,6 +46,7 @@ def solution_record(problem: Problem, solution: Solution, scale: Scale) -> dict[
         "backend": solution.backend,
         "measure": problem.measure.describe(),
         "loss": problem.loss.label,
+        **({"noise_cost": problem.noise_cost(test)} if test is not None and Need.NOISE in problem.needs else {}),
         "size": problem.size,
         "required": [problem.case_names[case] for case in problem.required_cases],
         "n_cases": problem.n_cases,
@@ -102,10 +103,19 @@ def certificate_record(problem: Problem, certificate: Certificate) -> dict[str, 
                 "scenarios": cut.scenarios.tolist(),
                 "tail_weights": cut.tail_weights.tolist(),
                 "pulls": cut.pulls.tolist(),
+                **_noise_record(problem, cut),
             }
             for cut in certificate.cuts
         ],
     }
+
+
+def _noise_record(problem: Problem, cut: CertificateCut) -> dict[str, Any]:
+    """The direction of a cut's noise, by the names of cases, if it has any."""
+    if not len(cut.noisy_cases):
+        return {}
+    names = [problem.stated.case_names[case] for case in cut.noisy_cases]
+    return {"noise": dict(zip(names, cut.noise_direction.tolist(), strict=True))}
 
 
 def agreement_rows(report: Agreement) -> list[dict[str, Any]]:
@@ -234,12 +244,12 @@ def read_certificate(path: Path, problem: Problem) -> Certificate:
         raise ProblemError(f'{named(path)}: "cuts" must be a list.')
     return Certificate(
         bound=float(bound),
-        cuts=tuple(_read_cut(path, number, cut) for number, cut in enumerate(cuts)),
+        cuts=tuple(_read_cut(path, number, cut, position_of) for number, cut in enumerate(cuts)),
         exceptions=tuple(tuple(position_of[case] for case in cases) for cases in exceptions),
     )
 
 
-def _read_cut(path: Path, number: int, record: object) -> CertificateCut:
+def _read_cut(path: Path, number: int, record: object, position_of: dict[str, int]) -> CertificateCut:
     where = f"{named(path)}: cut {number}"
     if not isinstance(record, dict):
         raise ProblemError(f"{where} must be an object.")
@@ -249,11 +259,19 @@ def _read_cut(path: Path, number: int, record: object) -> CertificateCut:
             raise ProblemError(f'{where}: "{name}" must be a list of numbers.')
     if not all(isinstance(scenario, int) for scenario in record["scenarios"]):
         raise ProblemError(f'{where}: "scenarios" must be whole numbers.')
+    noise = record.get("noise", {})
+    if not isinstance(noise, dict) or not all(_is_number(part) for part in noise.values()):
+        raise ProblemError(f'{where}: "noise" must be an object with a number per test case.')
+    unknown = [case for case in noise if case not in position_of]
+    if unknown:
+        raise ProblemError(f"{where}: unknown test case {unknown[0]!r}.")
     try:
         return CertificateCut(
             np.array(record["scenarios"], dtype=np.int64),
             np.array(record["tail_weights"], dtype=np.float64),
             np.array(record["pulls"], dtype=np.float64),
+            np.array([position_of[case] for case in noise], dtype=np.int64),
+            np.array(list(noise.values()), dtype=np.float64),
         )
     except OverflowError:
         raise ProblemError(f"{where} has a number that is too large.") from None

@@ -63,6 +63,15 @@ def read_probabilities(path: Path, policy_names: Sequence[str], target_names: Se
     return table.loc[list(policy_names), list(target_names)].to_numpy()
 
 
+def read_noise(path: Path, case_names: Sequence[str]) -> FloatArray:
+    """Read the standard error of every test case's result, in the order of the names given."""
+    table = _read_table(path, rows="test case", columns="column of standard errors")
+    if table.shape[1] != 1:
+        raise ProblemError(f"{named(path)}: there must be one column of standard errors, got {table.shape[1]}.")
+    _check_same_names(path, "test case", list(table.index), case_names)
+    return table.loc[list(case_names)].to_numpy()[:, 0]
+
+
 def read_groups(path: Path, policy_names: Sequence[str]) -> list[str]:
     """Read the group of every policy, in the order of the names given: policies in the first column, groups after."""
     cells = _read_cells(path)

@@ -7,7 +7,7 @@ from rposst_opt.backends.agreement import Agreement
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.losses import AbsoluteError
 from rposst_opt.measures import Mean, WorstCase
-from rposst_opt.problem import Problem
+from rposst_opt.problem import Need, Problem
 from rposst_opt.results import Scale
 from rposst_opt.solution import Solution, Status
 from rposst_opt.unseen.error_bars import LeftOut
@@ -16,7 +16,7 @@ from rposst_opt.unseen.error_bars import LeftOut
 def score_errors(problem: Problem, solution: Solution, scale: Scale) -> tuple[float, float, float]:
     """By how much the small test's score is off, in the units of the file: by the measure, on average, at worst."""
     assert solution.test is not None
-    errors = replace(problem, loss=AbsoluteError())
+    errors = replace(problem, loss=AbsoluteError(), noise=None)
     robust, mean, worst = (
         scale.error_in_file_units(replace(errors, measure=measure).objective(solution.test))
         for measure in (problem.measure, Mean(), WorstCase())
@@ -27,6 +27,12 @@ def score_errors(problem: Problem, solution: Solution, scale: Scale) -> tuple[fl
 def offset_words(test: EfficientTest, scale: Scale) -> str:
     """What is added to every score, in the units of the file, and what is left for the cases."""
     return f"{test.in_file_units(scale).offset:.6g}, added to every score; the weights sum to {test.weights.sum():.4f}"
+
+
+def objective_words(problem: Problem, test: EfficientTest) -> str:
+    """What the objective is made of."""
+    said = f"{problem.measure.words}, {problem.loss.label} loss"
+    return f"{said}; {problem.noise_cost(test):.6g} of it is noise" if Need.NOISE in problem.needs else said
 
 
 def status_words(solution: Solution) -> str:
@@ -60,7 +66,7 @@ def facts(problem: Problem, solution: Solution, scale: Scale, left_out: LeftOut 
     told = [
         ("unseen policies", unseen_words(left_out)),
         *([("offset", offset_words(solution.test, scale))] if problem.offset else []),
-        ("objective", f"{solution.objective:.6g}   ({problem.measure.words}, {problem.loss.label} loss)"),
+        ("objective", f"{solution.objective:.6g}   ({objective_words(problem, solution.test)})"),
         ("lower bound", lower_bound),
         ("gap", gap),
         ("status", status_words(solution)),

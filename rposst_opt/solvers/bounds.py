@@ -18,12 +18,14 @@ def steepest_payoff(problem: Problem) -> float:
     """G: no payoff of the optimisation game is larger in magnitude (paper, proof of the Corollary).
 
     A payoff is an average of slopes of Δ times results. Adding a constant to a policy's results shifts its payoffs
-    alike and so changes no regret; we take the constant that makes G least, half the policy's spread of results.
+    alike and so changes no regret; we take the constant that makes G least, half the policy's spread of results. With
+    noise, its slopes come to that, which lie between zero and what a case's noise costs.
     """
     used = np.unique(problem.scenarios.policies)
     spread = float(np.ptp(problem.results[:, used]))
     steepest_slope = float(np.abs(problem.pieces.slope(np.array([-spread, spread]))).max())
-    return steepest_slope * float(np.ptp(problem.results[list(problem.eligible_cases)][:, used], axis=0).max()) / 2
+    widest = float(np.ptp(problem.results[list(problem.eligible_cases)][:, used], axis=0).max())
+    return (steepest_slope * widest + float(problem.noise_costs.max(initial=0.0))) / 2
 
 
 def largest_loss(problem: Problem) -> float:

@@ -102,7 +102,7 @@ class Weigher:
         arrays, game = self._game(share, len(rows))
         lower, upper, sharpness = settle_set(rows, np.inf, TOLERANCE, arrays, game)
         is_settled = upper - lower <= 2 * TOLERANCE
-        is_unique = is_settled and sharpness > SHARP and not self._is_curved
+        is_unique = is_settled and (self._noise_decides(rows) or (sharpness > SHARP and not self._is_curved))
         return _on_simplex(game.vectors[1, : len(rows)]), upper, is_unique
 
     def _weighed(self, rows: IntArray, weights: FloatArray, objective: float, *, is_unique: bool) -> Weighed:
@@ -111,10 +111,14 @@ class Weigher:
     def _value(self, rows: IntArray, weights: FloatArray, arrays: ProblemArrays) -> float:
         return tangent(rows, weights, arrays, np.empty(len(rows)))
 
+    def _noise_decides(self, rows: IntArray) -> bool:
+        """Whether all of these cases are noisy: the norm of the noise has its least on the simplex at one place."""
+        return len(self.arrays.noise) > 0 and bool((self.arrays.noise[rows] > 0).all())
+
     @cached_property
     def _is_curved(self) -> bool:
-        """Whether the loss has curvature: then optima are flat, and cuts do not tell whether they are unique."""
-        return bool(self.arrays.coefficients[:, 2].any())
+        """Whether the objective has curvature: then optima are flat, and cuts do not tell whether they are unique."""
+        return bool(self.arrays.coefficients[:, 2].any()) or len(self.arrays.noise) > 0
 
     @cached_property
     def _mean(self) -> ProblemArrays:
@@ -178,11 +182,15 @@ def _on_simplex(weights: FloatArray) -> FloatArray:
 
 
 def _shortest(rows: FloatArray, least: FloatArray) -> FloatArray | None:
-    """The shortest x with ``rows @ x >= least``; None if there is none."""
+    """The shortest x with ``rows @ x >= least``; None if there is none, or rounding keeps it from being found."""
     dual = np.vstack([rows.T, least])
     wanted = np.zeros(len(dual))
     wanted[-1] = 1.0
-    residual = dual @ nnls(dual, wanted)[0] - wanted
+    try:
+        solution, _ = nnls(dual, wanted)
+    except RuntimeError:  # too many steps: rows that are nearly parallel take turns for ever
+        return None
+    residual = dual @ solution - wanted
     if abs(residual[-1]) < NO_DISTANCE:
         return None
     shortest: FloatArray = -residual[:-1] / residual[-1]

@@ -35,7 +35,8 @@ above the K-th best value found so far.
 
 Rounding: a tuple counts as ruled out if a cut is above θ less `SLACK`, a thousandfold of what rounding does to cuts in
 these units, and the bound that is reported is θ less `SLACK`. Test cases with equal results are searched once, unless
-all tuples are asked for: exchanging them changes no objective, and having both is no better than having one.
+all tuples are asked for: exchanging them changes no objective, and having both is no better than having one. With noise
+that is not so, and every case is searched.
 
 **Several threads, one answer.** Searchers take turns that are measured in work, not in time
 (`rposst_opt.solvers.searchers`). So every run is the same, whatever the number of threads, until a limit of time ends
@@ -59,7 +60,7 @@ from rposst_opt.problem import Need, Problem
 from rposst_opt.solution import order_of_tests
 from rposst_opt.solvers.canonical import Weighed, Weigher
 from rposst_opt.solvers.kernels.compiling import compile_from_now_on
-from rposst_opt.solvers.kernels.response import least_loss, scaled_problem_arrays
+from rposst_opt.solvers.kernels.response import least_loss, least_noise, scaled_problem_arrays
 from rposst_opt.solvers.kernels.search_state import Plan
 from rposst_opt.solvers.running import available_cores, check_counts, running
 from rposst_opt.solvers.searchers import OWN_CUTS, FoundTest, Front, Searchers
@@ -160,7 +161,8 @@ class _Proof:
     def __init__(self, problem: Problem, method: Exact, budget: Budget) -> None:
         self.problem, self.method, self.budget = problem, method, budget
         self.wants_ranking = method.top is not None or method.all_optimal
-        self.cases, n_required = _cases_to_search(problem, everything=self.wants_ranking)
+        has_noise = Need.NOISE in problem.needs
+        self.cases, n_required = _cases_to_search(problem, everything=self.wants_ranking or has_noise)
         arrays = scaled_problem_arrays(problem, self.cases)
         n_cases, n_policies = arrays.results.shape
         self.plan = Plan(
@@ -178,7 +180,8 @@ class _Proof:
             compile_from_now_on()
         capacity = min(method.top or OWN_CUTS, OWN_CUTS) if self.wants_ranking else 1
         self.searchers = Searchers(arrays, self.plan, capacity=capacity, record=method.certificate)
-        self.floor = least_loss(problem)
+        # That no test has less noise is not a cut, so a certificate cannot rest on it.
+        self.floor = least_loss(problem) + (0.0 if method.certificate else least_noise(problem))
         self.bound = self.floor
         self.best = FoundTest(math.inf, (), np.empty(0))
         self.reported: dict[tuple[int, ...], FoundTest] = {}  # those that a ranking may need
@@ -359,7 +362,10 @@ class _Proof:
         unit = self.problem.unit / (float(np.ptp(self.problem.results)) or 1.0)
         return Certificate(
             bound=float(min(threshold - SLACK, self.unresolved) * self.problem.unit),
-            cuts=tuple(replace(cut, pulls=cut.pulls * unit) for cut in self.searchers.records),
+            cuts=tuple(
+                replace(cut, pulls=cut.pulls * unit, noisy_cases=self.cases[cut.noisy_cases])
+                for cut in self.searchers.records
+            ),
             exceptions=tuple(sorted(self._all_cases(cases) for cases in exceptions)),
         )
 

@@ -8,6 +8,9 @@ number, bounds every test. It is found by the game of `solvers.kernels.tuple_gam
 are added that the mixture of its cuts prices below its value, until there is none. Any mixture's least price is a
 bound, so an early end leaves a valid one.
 
+With noise the relaxation is that of the losses alone, to which the least noise of any test is added: weights on very
+many cases have next to none, so a relaxation of both together would say less, and take far longer.
+
 *The starts.* The heaviest cases of the relaxation; cases added one by one, each time the best one (what iterative
 selection does); and the anchors of k-means, where scikit-learn is installed.
 
@@ -40,7 +43,14 @@ from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.baselines import KMeansAnchors
 from rposst_opt.solvers.canonical import Weigher
 from rposst_opt.solvers.kernels.cut_mixture import make_cut_mixture
-from rposst_opt.solvers.kernels.response import ProblemArrays, least_loss, rounded_arrays, scaled_problem_arrays
+from rposst_opt.solvers.kernels.response import (
+    ProblemArrays,
+    least_loss,
+    least_noise,
+    rounded_arrays,
+    scaled_problem_arrays,
+    without_noise,
+)
 from rposst_opt.solvers.kernels.swaps import find_swap, price_cases, settle_rows, try_additions
 from rposst_opt.solvers.kernels.tuple_game import make_tuple_game
 from rposst_opt.solvers.running import available_cores, check_counts, running
@@ -241,7 +251,7 @@ class _Search:
             _Climber(self.arrays, problem, method, seed)
             for seed in np.random.SeedSequence(method.seed).generate_state(CLIMBERS).tolist()
         ]
-        self.bound = self.bound_of_search = least_loss(problem)
+        self.bound = self.bound_of_search = least_loss(problem) + least_noise(problem)
         self.best: _Found
         self.kicks = 0
         self.limit: Limit | None = None
@@ -338,7 +348,8 @@ class _Search:
 
     def _relax(self, arrays: ProblemArrays, rows: IntArray) -> tuple[IntArray, FloatArray, float]:
         """Solve the linear relaxation from these cases on, as far as time allows: its cases, weights and bound."""
-        problem, bound = self.problem, least_loss(self.problem)
+        problem, bound, noise = self.problem, least_loss(self.problem), least_noise(self.problem)
+        arrays = without_noise(arrays)
         allowed = np.array(problem.eligible_cases, dtype=np.int64)
         most = min(len(allowed), MOST_RELAXED)
         workspace, mixture = make_tuple_game(arrays, most), make_cut_mixture(arrays, most)
@@ -357,7 +368,7 @@ class _Search:
             # Cases without weight make the game larger; as many as have some are kept, in case they come back.
             kept = _heaviest_first(rows, weights)[: 2 * np.count_nonzero(weights > 0) + ADDED_AT_ONCE]
             rows = np.concatenate([kept[: most - len(added)], added])
-        return rows, weights, bound
+        return rows, weights, bound + noise
 
     def _heaviest(self, rows: IntArray, weights: FloatArray) -> IntArray:
         """The heaviest of these cases, as many as a test has, after the required ones."""

@@ -117,7 +117,7 @@ class SampledRegretMatching:
 
     capabilities: ClassVar[Capabilities] = Capabilities(
         method="regret matching+ on sampled scenarios, then Successive Rejects (paper, Algorithm 1)",
-        handles=frozenset(Need),
+        handles=frozenset(Need) - {Need.NOISE},
         finds_optimum=False,
         is_heuristic=True,
         proves="nothing; a gap of ε/q with the Theorem's probability",

@@ -107,6 +107,7 @@ class Searchers:
         places = self.kept_places + SEARCHERS * self.own_places
         self.cuts = Cuts(np.empty((places, n_cases)), np.empty((places, self.n_words), np.uint64))
         self.by_policy = np.ascontiguousarray(arrays.results.T)
+        self._noise = np.where(arrays.noise > 0, arrays.noise, 1.0)  # cases without noise have no slopes
         self.stop = np.zeros(1, np.int64)
         self.kept = 0
         self.kept_uses = np.zeros(self.kept_places, np.int64)
@@ -307,7 +308,10 @@ class Searchers:
             self.kept += learned
             self.learned += learned
             if self.record:
-                self.records += [CertificateCut.from_dense(*record) for record in member.record[:learned]]
+                self.records += [
+                    CertificateCut.from_dense(*record, noise_direction=slopes / self._noise)
+                    for record, slopes in zip(member.record[:learned], member.noise_record[:learned], strict=True)
+                ]
         self.limit_of_hits = math.nan
 
     def _forget(self) -> None:

@@ -83,7 +83,7 @@ class Simultaneous:
 
     capabilities: ClassVar[Capabilities] = Capabilities(
         method="CFR+ over tuples and weights; the best test of the mixture (paper, Algorithm 3)",
-        handles=frozenset(Need),
+        handles=frozenset(Need) - {Need.NOISE},
         finds_optimum=False,
         is_heuristic=True,
         proves="nothing",

@@ -233,7 +233,8 @@ def warning(left_out: LeftOut, tuned_mean: float) -> str | None:
     other = "" if best == WEIGHTS else f", or score with --estimator {best} (about {left_out.mean_error(best):.3g})"
     return (
         f"the test follows its tuning policies too closely: off by {tuned_mean:.3g} on them and by {mean:.3g} on "
-        f"policies that it was not tuned on. Take fewer cases, or --offset{other}; `rposst validate` compares."
+        f"policies that it was not tuned on. Take fewer cases, --offset or --regularise auto{other}; `rposst validate` "
+        "compares."
     )
 
 

@@ -17,8 +17,8 @@ from rposst_opt.errors import ProblemError
 from rposst_opt.estimators import ESTIMATORS
 from rposst_opt.losses import AbsoluteError, Loss
 from rposst_opt.measures import CVaR, Measure
-from rposst_opt.problem import Problem
-from rposst_opt.results import Scale, full_scores, rescale, softmax_targets
+from rposst_opt.problem import NOISE_WEIGHT, Problem
+from rposst_opt.results import Scale, full_scores, peculiar_spread, rescale, softmax_targets
 
 SEARCH = "local-search"
 # Of local search: solving harder lowers the error on tuning policies, and not that on others.
@@ -43,6 +43,11 @@ class Purpose:
     is_rescaled : bool
         Whether results are mapped to [0, 1] first.
     case_names : tuple of str or None
+    noise : ndarray of shape (n_cases,) or None
+        Standard errors of results, in the units of the file.
+    noise_weight : float
+    regularise : float or None
+        In the place of noise: by how much the spread that is peculiar to a policy (`results.peculiar_spread`) counts.
     """
 
     measure: Measure = field(default_factory=lambda: CVaR(0.01))
@@ -54,6 +59,9 @@ class Purpose:
     offset: bool = False
     is_rescaled: bool = True
     case_names: tuple[str, ...] | None = None
+    noise: FloatArray | None = None
+    noise_weight: float = NOISE_WEIGHT
+    regularise: float | None = None
 
     def problem(self, tuning: FloatArray, size: int) -> tuple[Problem, Scale]:
         """The problem that tuning results state, and their scale."""
@@ -69,8 +77,23 @@ class Purpose:
             forbidden_cases=self.forbidden_cases,
             case_names=self.case_names,
             offset=self.offset,
+            **self._noise(values, scale),
         )
         return problem, scale
+
+    def _noise(self, values: FloatArray, scale: Scale) -> dict[str, Any]:
+        """What is added to the objective for the noise of scores, if anything is."""
+        if self.regularise is not None:
+            return regularisation(values, self.regularise)
+        if self.noise is None:
+            return {}
+        errors = scale.error_from_file_units(self.noise) if self.is_rescaled else self.noise
+        return {"noise": errors, "noise_weight": self.noise_weight}
+
+
+def regularisation(values: FloatArray, strength: float) -> dict[str, Any]:
+    """The noise of a problem that is regularised: what is peculiar to a policy counts as noise, by this strength."""
+    return {"noise": peculiar_spread(values), "noise_weight": strength}
 
 
 @dataclass(frozen=True)

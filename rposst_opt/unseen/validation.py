@@ -51,7 +51,9 @@ class SplitTask:
     def digest(self) -> str:
         """Tells tasks apart whose trials may differ."""
         asked = f"{sources_digest()} {self.size} {self.purpose!r} {self.selections} {self.estimators} {self.seed} "
-        data = b"".join(np.ascontiguousarray(part).tobytes() for part in (self.tuning, self.others))
+        # What is shown of a large array is a few of its numbers, so their bytes are what tells arrays apart.
+        arrays = (self.tuning, self.others, self.purpose.targets, self.purpose.noise)
+        data = b"".join(np.ascontiguousarray(part).tobytes() for part in arrays if part is not None)
         return hashlib.sha256(asked.encode() + f"{self.tuning.shape}".encode() + data).hexdigest()[:16]
 
     def to_record(self, outcome: list[Trial]) -> object:

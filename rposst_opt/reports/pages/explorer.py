@@ -50,7 +50,7 @@ def game_values(problem: Problem, solution: Solution, *, time_limit_seconds: flo
     assert solution.test is not None
     if solution.limit is Limit.INTERRUPT:
         return GameValues(interrupted=True)
-    alone = problem.restricted_to(solution.test.cases).stated
+    alone = replace(problem.restricted_to(solution.test.cases), noise=None).stated  # the page is about losses alone
     least = _nothing_proved()
     try:
         for k, n in GAMES:
@@ -67,7 +67,8 @@ def game_values(problem: Problem, solution: Solution, *, time_limit_seconds: flo
 def explorer_data(
     problem: Problem, test: EfficientTest, target_names: Sequence[str], values: GameValues
 ) -> dict[str, Any]:
-    """All that the scripts `explorer.js` and `game.js` read."""
+    """All that the scripts `explorer.js` and `game.js` read: the losses, without the noise of scores."""
+    problem = replace(problem, noise=None)
     scenarios = problem.scenarios
     pieces = problem.pieces
     settings = _settings(problem.measure)

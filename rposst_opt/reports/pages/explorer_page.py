@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rposst_opt.problem import Problem
+from rposst_opt.problem import Need, Problem
 from rposst_opt.reports.pages.explorer import GameValues, explorer_data
 from rposst_opt.reports.pages.page import render
 from rposst_opt.reports.pages.sections import EXPLORER, GAME
@@ -25,7 +25,7 @@ def explorer_page(
     targets = "one target" if len(target_names) == 1 else f"{len(target_names)} targets"
     return render(
         "explorer.html",
-        sections=[(EXPLORER, {}), (GAME, {})],
+        sections=[(EXPLORER, {"has_noise": Need.NOISE in problem.needs}), (GAME, {})],
         data={"explorer": explorer_data(problem.stated, problem.to_stated(test), target_names, values)},
         title=title,
         command=command,

@@ -124,6 +124,7 @@ EXPLORER = Section(
     link="k-of-N",
     heading="The k-of-N objective",
     template="explorer.html",
+    shows=tables.explorer,
     data={"explorer": charts.explorer},
     scripts=("explorer.js",),
     start="Explorer.start",

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from rposst_opt.files.records import agreement_rows
+from rposst_opt.problem import Need
 from rposst_opt.reports.pages.charts import OUTERMOST, SortedLosses, colour_range
 from rposst_opt.reports.pages.report import Report
 from rposst_opt.reports.wording import agreement_words, facts, score_errors, status_words
@@ -31,7 +32,7 @@ def tiles(report: Report) -> list[dict[str, str]]:
         {
             "label": "Objective",
             "value": f"{solution.objective:.4g}",
-            "note": f"{problem.loss.label} loss, in the units that were optimised",
+            "note": f"{problem.loss.label} loss{_and_noise(report)}, in the units that were optimised",
         },
         {
             "label": "Gap",
@@ -48,6 +49,12 @@ def tiles(report: Report) -> list[dict[str, str]]:
             "note": agreeing_note,
         },
     ]
+
+
+def _and_noise(report: Report) -> str:
+    """By how much the noise of scores adds to the objective, if it does."""
+    cost = report.problem.noise_cost(report.test)
+    return f" and {cost:.4g} for noise" if cost else ""
 
 
 def _unseen_tile(report: Report, tuned_mean: float) -> dict[str, str]:
@@ -88,6 +95,11 @@ def _better_by_others(report: Report) -> float | None:
     allowance = report.problem.allowance(TIE_TOLERANCE + best.capabilities.tolerance)
     better = best.solution.objective < report.solution.objective - allowance
     return best.solution.objective if better else None
+
+
+def explorer(report: Report) -> dict[str, Any]:
+    """What the explorer leaves out."""
+    return {"has_noise": Need.NOISE in report.problem.needs}
 
 
 def cases(report: Report) -> dict[str, Any]:

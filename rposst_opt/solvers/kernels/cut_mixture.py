@@ -11,12 +11,13 @@ from rposst_opt.solvers.kernels.tuple_game import TupleGame
 
 
 class CutMixture(NamedTuple):
-    """A mixture of cuts: c_x = constant + Σ_h pulls[h] A[x, policies[h]], h < length."""
+    """A mixture of cuts: c_x = constant + Σ_h pulls[h] A[x, policies[h]] + noise_slopes[x], h < length."""
 
     constant: FloatArray  # (1,)
     length: IntArray  # (1,)
     policies: IntArray
     pulls: FloatArray
+    noise_slopes: FloatArray  # (n_cases,), or empty without noise
 
 
 def make_cut_mixture(arrays: ProblemArrays, most_rows: int) -> CutMixture:
@@ -27,6 +28,7 @@ def make_cut_mixture(arrays: ProblemArrays, most_rows: int) -> CutMixture:
         length=np.zeros(1, np.int64),
         policies=np.empty(length, np.int64),
         pulls=np.empty(length),
+        noise_slopes=np.zeros(len(arrays.noise)),
     )
 
 
@@ -36,7 +38,7 @@ def mixture_at(case: int, results: FloatArray, mixture: CutMixture) -> float:
     value, policies, pulls = mixture.constant[0], mixture.policies, mixture.pulls
     for h in range(mixture.length[0]):
         value += pulls[h] * results[case, policies[h]]
-    return value
+    return value + mixture.noise_slopes[case] if mixture.noise_slopes.shape[0] > 0 else value
 
 
 @internal
@@ -61,11 +63,15 @@ def keep_mixture(n_rows: int, workspace: TupleGame, mixture: CutMixture) -> None
         for j in range(n_policies):
             mixture.policies[j], mixture.pulls[j] = j, 0.0
     mixture.constant[0] = 0.0
+    mixture.noise_slopes[:] = 0.0
     for i in range(n_rows):
         share, k = share_of(i, n_rows, workspace), workspace.basic[i]
         if share == 0.0:
             continue
         mixture.constant[0] += share * workspace.constants[k]
+        for h in range(workspace.noise_cases.shape[1]):
+            if workspace.noise_cases[k, h] >= 0:
+                mixture.noise_slopes[workspace.noise_cases[k, h]] += share * workspace.noise_slopes[k, h]
         for h in range(workspace.lengths[k]):
             if dense:
                 mixture.pulls[h] += share * workspace.pulls[k, h]

@@ -32,11 +32,12 @@ def add_cut(search: Search) -> int:
     """Work the mixture out at every case, and make it the next of the own cuts."""
     counts, values, by_policy = search.counts, search.cuts.values, search.by_policy
     policies, pulls, constant = search.mixture.policies, search.mixture.pulls, search.mixture.constant[0]
+    noise_slopes = search.mixture.noise_slopes
     slot = counts.own_start + counts.learned
     counts.learned += 1
     n_cases = values.shape[1]
     for x in range(n_cases):
-        values[slot, x] = constant
+        values[slot, x] = constant + noise_slopes[x] if noise_slopes.shape[0] > 0 else constant
     for h in range(search.mixture.length[0]):
         pull, j = pulls[h], policies[h]
         for x in range(n_cases):
@@ -94,6 +95,7 @@ def settle_and_learn(
         keep_mixture(n_rows, workspace, mixture)
         if search.record.shape[0] > 0:
             record_mixture(n_rows, workspace, search.record[counts.learned])
+            search.noise_record[counts.learned] = mixture.noise_slopes
         if n_rows == plan.most_rows or counts.extensions_to_skip > 0:
             break
         case = nearest_case(within, limit, arrays.results, mixture)

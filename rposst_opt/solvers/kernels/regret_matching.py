@@ -15,9 +15,11 @@ from rposst_opt.solvers.kernels.response import (
     bound_losses,
     list_all,
     make_response,
+    noise_at,
     score_policies,
     select_worst,
     slope_at,
+    slope_of_noise,
     weigh_scenarios,
 )
 
@@ -135,7 +137,7 @@ def play_tuple(
     scenarios, policies, losses, alpha = response.scenarios, response.policies, response.losses, response.weights
     weights, q, gradient, best_weights = run.weights, run.pseudoregrets, run.gradient, run.best_weights
     average_cut, linear_cut = run.average_cut, run.linear_cut
-    scores, bounds, scratch = run.scores, run.bounds, run.scratch
+    scores, bounds, scratch, noise = run.scores, run.bounds, run.scratch, arrays.noise
     for i in range(q.shape[0]):
         q[i], average_cut[i], linear_cut[i] = 0.0, 0.0, 0.0
     for h in range(scenarios.shape[0]):
@@ -156,6 +158,11 @@ def play_tuple(
         constant = cut_at_response(
             loss, cases, scores, scenarios, policies, alpha, results, full_scores, knots, coefficients, gradient
         )
+        cost_of_noise = noise_at(cases, weights, noise)
+        if cost_of_noise > 0.0:
+            loss += cost_of_noise
+            for i in range(gradient.shape[0]):
+                gradient[i] += slope_of_noise(cases[i], weights[i], noise, cost_of_noise)
         bound = update_regrets(t, constant, weights, gradient, q, average_cut, linear_cut)
         lower_bound = max(lower_bound, bound)
         if loss < best:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rposst_opt.arrays import FloatArray, IntArray
+from rposst_opt.arrays import FloatArray, IntArray, read_only
 from rposst_opt.measures import Measure, equally_likely, tabulate, tabulate_mixture
 from rposst_opt.problem import Problem
 from rposst_opt.results import ALIKE_STEPS
@@ -35,6 +35,7 @@ class ProblemArrays(NamedTuple):
     tail_coefficients: FloatArray
     response: int  # BY_SELECTION, BY_SORTING or BY_PROBABILITY
     most_chosen: int  # no response has more scenarios of positive weight than this
+    noise: FloatArray  # (n_cases,): what the noise of each case costs with all the weight; empty if there is none
 
 
 def problem_arrays(problem: Problem) -> ProblemArrays:
@@ -60,6 +61,7 @@ def problem_arrays(problem: Problem) -> ProblemArrays:
         tail_coefficients=np.empty((0, 0)),
         response=BY_PROBABILITY,
         most_chosen=len(scenarios.full_scores),
+        noise=problem.noise_costs,
     )
     return _with_measure(arrays, problem.measure)
 
@@ -90,14 +92,19 @@ def _with_measure(arrays: ProblemArrays, measure: Measure) -> ProblemArrays:
 
 
 def with_mean_alone(arrays: ProblemArrays) -> ProblemArrays:
-    """The same arrays with the mean as the measure."""
-    return arrays._replace(
+    """The same arrays with the mean as the measure, and losses alone."""
+    return without_noise(arrays)._replace(
         rank_weights=np.empty(0),
         tail_edges=np.empty(0),
         tail_coefficients=np.empty((0, 0)),
         response=BY_PROBABILITY,
         most_chosen=len(arrays.full_scores),
     )
+
+
+def without_noise(arrays: ProblemArrays) -> ProblemArrays:
+    """The same arrays with losses alone."""
+    return arrays._replace(noise=read_only(np.empty(0)))
 
 
 def with_share_of_mean(arrays: ProblemArrays, share: float) -> ProblemArrays:
@@ -136,6 +143,7 @@ def scaled_problem_arrays(problem: Problem, cases: IntArray) -> ProblemArrays:
         greatest_full_scores=(arrays.greatest_full_scores - middle) / divisor,
         knots=pieces.knots,
         coefficients=pieces.coefficients,
+        noise=read_only(problem.noise_costs[cases] / problem.unit if len(problem.noise_costs) else np.empty(0)),
     )
 
 
@@ -155,6 +163,7 @@ def rounded_arrays(arrays: ProblemArrays) -> ProblemArrays:
         coefficients=_on_grid(arrays.coefficients),
         rank_weights=_on_grid(arrays.rank_weights),
         tail_coefficients=_on_grid(arrays.tail_coefficients),
+        noise=_on_grid(arrays.noise),
     )
 
 
@@ -165,9 +174,20 @@ def _on_grid(values: FloatArray) -> FloatArray:
 
 
 def least_loss(problem: Problem) -> float:
-    """No loss is below this, in units of the largest there can be; a loss that falls for ever is least at an end."""
+    """No loss is below this, in the problem's unit; a loss that falls for ever is least at an end."""
     least = float(problem.pieces.minimum() / problem.unit)
     return least if np.isfinite(least) else -1.0
+
+
+def least_noise(problem: Problem) -> float:
+    """No test has less noise than this, in the problem's unit: that of its least noisy cases, weighed as 1 / s²."""
+    if not len(problem.noise_costs):
+        return 0.0
+    costs = problem.noise_costs / problem.unit
+    chosen = np.sort(costs[list(problem.selectable_cases)])[: problem.size]
+    counted = np.concatenate([chosen, costs[list(problem.required_cases)]])
+    least = float(counted.min())
+    return least / float(np.sqrt(((least / counted) ** 2).sum())) if least > 0 else 0.0
 
 
 class Response(NamedTuple):
@@ -388,6 +408,22 @@ def weigh_scenarios(
             weights[h] = rank_weights[h]
     else:
         weigh_by_tail(scenarios, probabilities, edges, coefficients, weights)
+
+
+@inlined
+def noise_at(rows: IntArray, weights: FloatArray, noise: FloatArray) -> float:
+    """What the noise of a score costs: the norm of all cases' noise, each by its weight; zero if there is none."""
+    total = 0.0
+    if noise.shape[0] > 0:
+        for i in range(rows.shape[0]):
+            total += (noise[rows[i]] * weights[i]) ** 2
+    return math.sqrt(total)
+
+
+@inlined
+def slope_of_noise(row: int, weight: float, noise: FloatArray, cost: float) -> float:
+    """By how much the cost of noise grows with this row's weight. On the simplex the tangent has no other part."""
+    return noise[row] * (noise[row] * weight / cost) if cost > 0.0 else 0.0
 
 
 @inlined

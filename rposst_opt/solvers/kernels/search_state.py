@@ -100,6 +100,7 @@ class Search(NamedTuple):
     levels: Levels
     counts: Counts
     record: FloatArray  # (own cuts, 2, n_scenarios): tail weights and pulls of each own cut, or empty
+    noise_record: FloatArray  # (own cuts, n_cases): the slopes of noise in each own cut, or empty
     stop: IntArray  # (1,), shared: not zero when all are to stop
 
 
@@ -139,6 +140,7 @@ def make_search(
         levels=levels,
         counts=np.zeros(1, COUNTS)[0],
         record=np.zeros((records, 2, arrays.full_scores.shape[0])),
+        noise_record=np.zeros((records, len(arrays.noise))),
         stop=stop,
     )
 

@@ -13,6 +13,7 @@ PIVOT_TOLERANCE = 1e-10
 SINGULAR = 1e-14  # a pivot of an inversion that is no more than rounding
 REFINEMENTS = 2
 TIE_TOLERANCE = 1e-13
+NEGATIVE = 1e-13  # a basic variable below minus this is mended
 
 
 @internal
@@ -44,13 +45,16 @@ def start_basis(n_rows: int, slots: int, kept: int, values: FloatArray, inverse:
 
 
 @internal
-def leaving_row(n_rows: int, inverse: FloatArray, direction: FloatArray) -> int:
-    """The basic variable that reaches zero first; ties go to the lexicographically least row."""
+def leaving_row(n_rows: int, inverse: FloatArray, direction: FloatArray, shifts: FloatArray) -> int:
+    """The basic variable that reaches zero first; ties go to the lexicographically least row.
+
+    The variables are shifted a little where too many of them are zero (`shift_basis`).
+    """
     leaving, shortest = -1, np.inf
     for i in range(n_rows):
         if direction[i] <= PIVOT_TOLERANCE:
             continue
-        step = max(inverse[i, n_rows], 0.0) / direction[i]
+        step = (max(inverse[i, n_rows], 0.0) + shifts[i]) / direction[i]
         if leaving < 0 or step < shortest - TIE_TOLERANCE:
             leaving, shortest = i, step
         elif step <= shortest + TIE_TOLERANCE:
@@ -62,6 +66,17 @@ def leaving_row(n_rows: int, inverse: FloatArray, direction: FloatArray) -> int:
                 if mine > its + TIE_TOLERANCE:
                     break
     return leaving
+
+
+@internal
+def shift_basis(n_rows: int, shift: float, shifts: FloatArray) -> None:
+    """Move every basic variable a little away from zero, each by another amount, or back if `shift` is zero.
+
+    Where very many mixtures are as good, nearly all basic variables are zero, and the simplex method goes in circles:
+    rounding decides between ties. With other right sides there are no ties; the weights do not depend on them.
+    """
+    for i in range(n_rows):
+        shifts[i] = shift * (1.0 + (i * 7919) % 1009 / 1009)
 
 
 @internal
@@ -195,6 +210,52 @@ def arriving_column(
     return arriving
 
 
+@internal
+def write_direction(
+    n_rows: int, slots: int, arriving: int, values: FloatArray, inverse: FloatArray, direction: FloatArray
+) -> None:
+    """By how much each basic variable falls when the arriving one rises by one."""
+    for i in range(n_rows + 1):
+        direction[i] = change_of(i, n_rows, slots, arriving, values, inverse)
+
+
+@inlined
+def change_of(i: int, n_rows: int, slots: int, arriving: int, values: FloatArray, inverse: FloatArray) -> float:
+    """By how much the i-th basic variable falls when the arriving one rises by one."""
+    change = 0.0
+    if arriving >= slots:
+        change = -inverse[i, arriving - slots]
+    else:
+        change = inverse[i, n_rows]
+        for j in range(n_rows):
+            change += inverse[i, j] * values[arriving, j]
+    return change
+
+
+@internal
+def exchange(
+    n_rows: int,
+    leaving: int,
+    arriving: int,
+    inverse: FloatArray,
+    basic: IntArray,
+    direction: FloatArray,
+    shifts: FloatArray,
+) -> None:
+    """Put the arriving variable in the place of the one that leaves."""
+    basic[leaving] = arriving
+    scale = 1.0 / direction[leaving]
+    for j in range(n_rows + 1):
+        inverse[leaving, j] *= scale
+    shifts[leaving] *= scale
+    for i in range(n_rows + 1):
+        if i != leaving and direction[i] != 0.0:
+            factor = direction[i]
+            shifts[i] -= factor * shifts[leaving]
+            for j in range(n_rows + 1):
+                inverse[i, j] -= factor * inverse[leaving, j]
+
+
 @inlined
 def pivot(
     n_rows: int,
@@ -204,26 +265,49 @@ def pivot(
     inverse: FloatArray,
     basic: IntArray,
     direction: FloatArray,
+    shifts: FloatArray,
 ) -> bool:
     """Let a column enter the basis; False, with nothing changed, if rounding has spoiled it so that none can leave."""
-    for i in range(n_rows + 1):
-        if arriving >= slots:
-            direction[i] = -inverse[i, arriving - slots]
-        else:
-            change = inverse[i, n_rows]
-            for j in range(n_rows):
-                change += inverse[i, j] * values[arriving, j]
-            direction[i] = change
-    leaving = leaving_row(n_rows, inverse, direction)
-    if leaving < 0:
-        return False
-    basic[leaving] = arriving
-    scale = 1.0 / direction[leaving]
-    for j in range(n_rows + 1):
-        inverse[leaving, j] *= scale
-    for i in range(n_rows + 1):
-        if i != leaving and direction[i] != 0.0:
-            factor = direction[i]
-            for j in range(n_rows + 1):
-                inverse[i, j] -= factor * inverse[leaving, j]
-    return True
+    write_direction(n_rows, slots, arriving, values, inverse, direction)
+    leaving = leaving_row(n_rows, inverse, direction, shifts)
+    if leaving >= 0:
+        exchange(n_rows, leaving, arriving, inverse, basic, direction, shifts)
+    return leaving >= 0
+
+
+@internal
+def mend(
+    n_rows: int,
+    slots: int,
+    kept: int,
+    values: FloatArray,
+    inverse: FloatArray,
+    basic: IntArray,
+    direction: FloatArray,
+    shifts: FloatArray,
+) -> bool:
+    """Let negative basic variables leave, by steps of the dual simplex method; whether none is left.
+
+    Where cuts are nearly alike, rounding in an earlier ratio test makes such a variable. The weights are in order then,
+    and stay so: what arrives is the column whose reduced cost is used up first.
+    """
+    for _ in range(2 * n_rows + 2):
+        leaving, lowest = -1, -NEGATIVE
+        for i in range(n_rows):
+            if inverse[i, n_rows] < lowest:
+                leaving, lowest = i, inverse[i, n_rows]
+        if leaving < 0:
+            return True
+        arriving, least_ratio = -1, np.inf
+        for column in range(kept + n_rows):
+            candidate = column if column < kept else slots + column - kept
+            change = change_of(leaving, n_rows, slots, candidate, values, inverse)
+            if change < -PIVOT_TOLERANCE:
+                cost = max(change_of(n_rows, n_rows, slots, candidate, values, inverse), 0.0)
+                if cost / -change < least_ratio:
+                    arriving, least_ratio = candidate, cost / -change
+        if arriving < 0:
+            return False
+        write_direction(n_rows, slots, arriving, values, inverse, direction)
+        exchange(n_rows, leaving, arriving, inverse, basic, direction, shifts)
+    return False

@@ -34,15 +34,30 @@ from rposst_opt.solvers.kernels.response import (
     bound_losses,
     list_all,
     make_response,
+    noise_at,
     score_policies,
     select_worst,
     slope_at,
+    slope_of_noise,
     weigh_scenarios,
 )
-from rposst_opt.solvers.kernels.simplex_basis import arriving_column, pivot, proved_value, reinvert, start_basis
+from rposst_opt.solvers.kernels.simplex_basis import (
+    arriving_column,
+    mend,
+    pivot,
+    proved_value,
+    reinvert,
+    shift_basis,
+    start_basis,
+)
 
 KEPT_CUTS = 32  # from one set of rows to the next
 MOST_PIVOTS = 500  # of the simplex method on few rows; far more than are needed unless rounding spoils it
+# Many pivots, one after the other, make the inverse inexact, and then there is no end to what seems to be violated.
+AFRESH_AFTER = 50  # pivots on few rows the inverse is worked out afresh,
+SHIFT_AFTER = 30  # the basis is shifted,
+ASK_AFTER = 300  # and the antagonist is asked anyway
+SHIFT = 1e-8
 
 # Places in TupleGame.state. A record with names would cost every call from Python a microsecond more, which is a
 # twentieth of settling three cases.
@@ -52,7 +67,8 @@ KEPT, NEXT, CALLS, STEPS = range(4)
 class TupleGame(NamedTuple):
     """A workspace for the game over some rows, and the cuts that are kept.
 
-    Cut k is c_x = constants[k] + Σ_h pulls[k, h] A[x, policies[k, h]], h < lengths[k].
+    Cut k is c_x = constants[k] + Σ_h pulls[k, h] A[x, policies[k, h]], h < lengths[k]; and if results are noisy,
+    what `noise_slopes` holds for the cases that were rows when it was made.
     """
 
     rows: IntArray
@@ -61,11 +77,13 @@ class TupleGame(NamedTuple):
     lengths: IntArray
     policies: IntArray
     pulls: FloatArray
+    noise_cases: IntArray  # (slots, rows), or empty without noise
+    noise_slopes: FloatArray
     answers: IntArray  # (slots, scenarios that may count): what made each cut,
     answer_parts: FloatArray  # (slots, 2, scenarios): and the tail weight and the slope of each
     inverse: FloatArray  # of the basis; the last row belongs to v
     basic: IntArray  # cut k, or number of slots + i for the slack of row i
-    vectors: FloatArray  # (3, rows + 1): weights, the best weights so far, and the direction of a pivot
+    vectors: FloatArray  # (4, rows + 1): weights, the best so far, the direction of a pivot, shifts of the basis
     state: IntArray  # cuts kept, the slot that is next, questions to the antagonist, steps of the simplex method
     scores: FloatArray  # (3, n_policies): scores, bounds of losses, and scratch to work out the bounds
     response: Response
@@ -77,6 +95,7 @@ def make_tuple_game(arrays: ProblemArrays, most_rows: int) -> TupleGame:
     slots, reach, n_policies = KEPT_CUTS + most_rows, arrays.most_chosen, arrays.results.shape[1]
     is_dense = arrays.response != BY_SELECTION
     width = n_policies if is_dense else reach
+    noisy_rows = most_rows if len(arrays.noise) else 0
     return TupleGame(
         rows=np.zeros(most_rows, np.int64),
         values=np.empty((slots, most_rows)),
@@ -84,11 +103,13 @@ def make_tuple_game(arrays: ProblemArrays, most_rows: int) -> TupleGame:
         lengths=np.zeros(slots, np.int64),
         policies=np.empty((slots, width), np.int64),
         pulls=np.empty((slots, width)),
+        noise_cases=np.full((slots, noisy_rows), -1),
+        noise_slopes=np.zeros((slots, noisy_rows)),
         answers=np.empty((slots, reach), np.int64),
         answer_parts=np.empty((slots, 2, reach)),
         inverse=np.empty((most_rows + 1, most_rows + 1)),
         basic=np.empty(most_rows + 1, np.int64),
-        vectors=np.empty((3, most_rows + 1)),
+        vectors=np.zeros((4, most_rows + 1)),
         state=np.zeros(4, np.int64),
         scores=np.empty((3, n_policies)),
         response=make_response(reach),
@@ -100,12 +121,15 @@ def make_tuple_game(arrays: ProblemArrays, most_rows: int) -> TupleGame:
 def place_row(at: int, case: int, results: FloatArray, workspace: TupleGame) -> None:
     """Make this case a row, and work out every kept cut there."""
     constants, lengths, policies = workspace.constants, workspace.lengths, workspace.policies
-    pulls, values = workspace.pulls, workspace.values
+    pulls, values, noise_cases = workspace.pulls, workspace.values, workspace.noise_cases
     workspace.rows[at] = case
     for k in range(workspace.state[KEPT]):
         value = constants[k]
         for h in range(lengths[k]):
             value += pulls[k, h] * results[case, policies[k, h]]
+        for i in range(noise_cases.shape[1]):
+            if noise_cases[k, i] == case:
+                value += workspace.noise_slopes[k, i]
         values[k, at] = value
 
 
@@ -146,6 +170,7 @@ def work_out_cut(
     lengths: IntArray,
     policies: IntArray,
     pulls: FloatArray,
+    noise_slopes: FloatArray,
     values: FloatArray,
 ) -> None:
     """The values of a new cut at every row."""
@@ -153,7 +178,7 @@ def work_out_cut(
         value = constants[slot]
         for h in range(lengths[slot]):
             value += pulls[slot, h] * results[rows[i], policies[slot, h]]
-        values[slot, i] = value
+        values[slot, i] = value + noise_slopes[slot, i] if noise_slopes.shape[1] > 0 else value
 
 
 @compiled_when_it_pays
@@ -177,29 +202,44 @@ def settle(
     scores, bounds, scratch = workspace.scores[0], workspace.scores[1], workspace.scores[2]
     constants, lengths, policies, pulls = workspace.constants, workspace.lengths, workspace.policies, workspace.pulls
     answers, parts, state = workspace.answers, workspace.answer_parts, workspace.state
+    noise, noise_cases, noise_slopes = arrays.noise, workspace.noise_cases, workspace.noise_slopes
     rows, values, inverse, basic = workspace.rows[:n_rows], workspace.values, workspace.inverse, workspace.basic
     weights, best_weights, direction = workspace.vectors[0, :n_rows], workspace.vectors[1], workspace.vectors[2]
+    shifts = workspace.vectors[3]
     slots = values.shape[0]
-    upper, started, exact_inverse, spoiled, restarted, pivots = np.inf, state[KEPT] > 0, False, False, False, 0
+    upper, started, exact_inverse, spoiled, restarts, pivots = np.inf, state[KEPT] > 0, False, False, 0, 0
+    inverted_at, asked_at, shifted = 0, 0, False
+    shift_basis(n_rows, 0.0, shifts)
+    for i in range(n_rows):
+        weights[i], best_weights[i] = 1.0 / n_rows, 1.0 / n_rows
     if started:
         start_basis(n_rows, slots, state[KEPT], values, inverse, basic)
-    else:
-        for i in range(n_rows):
-            weights[i] = 1.0 / n_rows
     while pivots < MOST_PIVOTS + 200 * n_rows:
         arriving = -1  # the variable that enters the basis: a cut, or slots + i for the slack of row i
+        if pivots - inverted_at > AFRESH_AFTER + n_rows:
+            inverted_at = pivots
+            reinvert(n_rows, slots, values, basic, inverse)
         if started:
             theta = inverse[n_rows, n_rows]
             if theta >= threshold and proved_value(n_rows, slots, values, inverse, basic) >= threshold:
                 break
             arriving = arriving_column(n_rows, slots, state[KEPT], 0.25 * tolerance, values, inverse, weights)
+            if arriving < 0 and shifted:
+                shift_basis(n_rows, 0.0, shifts)
+                shifted = False
+                if mend(n_rows, slots, state[KEPT], values, inverse, basic, direction, shifts):
+                    continue
+            elif not shifted and pivots - asked_at > SHIFT_AFTER + n_rows:
+                shift_basis(n_rows, SHIFT, shifts)
+                shifted = True
             # Cuts that are nearly alike make pivots inexact: then the inverse is worked out afresh, once.
             if arriving < 0 and not exact_inverse:
                 exact_inverse = True
                 drift = abs(theta - proved_value(n_rows, slots, values, inverse, basic))
                 if drift > 0.1 * tolerance and reinvert(n_rows, slots, values, basic, inverse):
                     continue
-        if arriving < 0:
+        if arriving < 0 or pivots - asked_at > ASK_AFTER + 30 * n_rows:
+            asked_at = pivots
             make_distribution(weights)
             # The antagonist's answer: which scenarios, worst first, and by how much they count.
             state[CALLS] += 1
@@ -210,7 +250,8 @@ def settle(
             else:
                 list_all(scores, arrays, response)
             weigh_scenarios(kind, worst, probabilities, rank_weights, edges, table, alpha)
-            objective = average_loss(losses, alpha)
+            cost_of_noise = noise_at(rows, weights, noise)
+            objective = average_loss(losses, alpha) + cost_of_noise
             if objective < upper:
                 upper = objective
                 for i in range(n_rows):
@@ -219,14 +260,20 @@ def settle(
                 break
             if started and upper - inverse[n_rows, n_rows] <= tolerance:
                 proved = proved_value(n_rows, slots, values, inverse, basic)
-                if restarted or proved >= upper - 2.0 * tolerance:
+                if restarts == 2 or proved >= upper - 2.0 * tolerance:
                     break
-                # The mixture has negative parts: an earlier pivot was no more than rounding. Begin with one cut again.
-                restarted = True
-                start_basis(n_rows, slots, state[KEPT], values, inverse, basic)
+                # The mixture has negative parts: an earlier pivot was no more than rounding. Make them leave; where
+                # that does not help, begin with one cut again.
+                restarts += 1
+                if restarts == 2 or not mend(n_rows, slots, state[KEPT], values, inverse, basic, direction, shifts):
+                    start_basis(n_rows, slots, state[KEPT], values, inverse, basic)
                 continue
             arriving = free_slot(n_rows, slots, state, basic)
-            length, constant = 0, objective
+            length, constant = 0, objective - cost_of_noise
+            for i in range(noise_cases.shape[1]):
+                noise_cases[arriving, i] = rows[i] if i < n_rows else -1
+                if i < n_rows:
+                    noise_slopes[arriving, i] = slope_of_noise(rows[i], weights[i], noise, cost_of_noise)
             if dense:
                 length = scores.shape[0]
                 for j in range(length):
@@ -243,12 +290,12 @@ def settle(
                     pulls[arriving, length], policies[arriving, length] = pull, j
                     length += 1
             lengths[arriving], constants[arriving] = length, constant
-            work_out_cut(arriving, rows, results, constants, lengths, policies, pulls, values)
+            work_out_cut(arriving, rows, results, constants, lengths, policies, pulls, noise_slopes, values)
             if not started:
                 start_basis(n_rows, slots, state[KEPT], values, inverse, basic)
                 started = True
                 continue
-        if not pivot(n_rows, slots, arriving, values, inverse, basic, direction):
+        if not pivot(n_rows, slots, arriving, values, inverse, basic, direction, shifts):
             if spoiled or not reinvert(n_rows, slots, values, basic, inverse):
                 break  # what is proved so far stays proved
             spoiled = True

@@ -11,9 +11,11 @@ from rposst_opt.solvers.kernels.response import (
     bound_losses,
     list_all,
     make_response,
+    noise_at,
     score_policies,
     select_worst,
     slope_at,
+    slope_of_noise,
     weigh_scenarios,
 )
 from rposst_opt.solvers.kernels.tuple_game import KEPT, NEXT, TupleGame, place_row, settle
@@ -69,14 +71,15 @@ def tangent(rows: IntArray, weights: FloatArray, arrays: ProblemArrays, cut: Flo
         arrays.tail_coefficients,
         response.weights,
     )
-    value = average_loss(response.losses, response.weights)
+    loss = average_loss(response.losses, response.weights)
+    cost_of_noise = noise_at(rows, weights, arrays.noise)
     pulls = np.zeros(n_policies)
     for h in range(response.scenarios.shape[0]):
         j = response.policies[h]
         error = scores[j] - full_scores[response.scenarios[h]]
         pulls[j] += response.weights[h] * slope_at(error, knots, coefficients)
     for i in range(rows.shape[0]):
-        cut[i] = value
+        cut[i] = loss + slope_of_noise(rows[i], weights[i], arrays.noise, cost_of_noise)
         for j in range(n_policies):
             cut[i] += pulls[j] * (arrays.results[rows[i], j] - scores[j])
-    return value
+    return loss + cost_of_noise
