@@ -24,6 +24,7 @@ from rposst_opt.reports.pages.explorer_page import explorer_page
 from rposst_opt.reports.pages.report import Report, gather
 from rposst_opt.reports.pages.report_page import report_page
 from rposst_opt.reports.pages.sections import SECTIONS, Section
+from rposst_opt.unseen.splits import Kind
 
 CASE_NAMES = (
     "<script>alert(1)</script>",
@@ -673,6 +674,91 @@ def test_the_game_draws_by_probability_and_charts_what_it_says(browser: Browser,
     assert worth["y"][-1] == pytest.approx(browser.number("#game-value"))
     assert least["y"] == [browser.number("#game-least")] * 2
     assert yours["x"] == list(range(1, 101))
+
+
+# Policies that nobody has seen
+
+
+@dataclass(frozen=True)
+class Validated:
+    """A page, and the validation that it shows."""
+
+    path: Path
+    validation: ro.Validation
+
+
+@pytest.fixture(scope="module")
+def validated_report(tmp_path_factory: pytest.TempPathFactory) -> Validated:
+    """A report with trials of every kind."""
+    results = np.random.default_rng(1).random((8, 7))
+    names = [f"p{policy}" for policy in range(7)]
+    validation = ro.validate(
+        pd.DataFrame(results, columns=names),
+        [2],
+        selections=["rposst", "random"],
+        estimators=["weights", "ridge"],
+        groups=list("aabbccc"),
+    )
+    problem, scale = ro.Purpose().problem(results, 2)
+    named = replace(problem, policy_names=tuple(names))
+    report = gather(named, scale=scale, backends=[], largest_size=2, validation=validation)
+    assert report is not None
+    path = tmp_path_factory.mktemp("validated") / "report.html"
+    path.write_text(report_page(report), "utf-8")
+    return Validated(path, validation)
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1400, False), (1400, True), (400, False), (400, True)])
+def test_the_trials_on_unseen_policies_are_shown_without_complaints(
+    browser: Browser, validated_report: Validated, width: int, dark: bool
+) -> None:
+    browser.open(validated_report.path, width=width, dark=dark)
+    assert browser.complaints() == []
+    told = browser.find("#unseen").text
+    for kind in Kind:
+        assert ro.recommend(validated_report.validation, kind).sentence in told
+    assert len(browser.find_all("#unseen .chart svg.main-svg")) >= 3
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+    beyond = "return [...document.querySelectorAll('#unseen .scroll')].map(e => e.scrollWidth - e.clientWidth)"
+    assert browser.run(beyond) == [0, 0, 0]
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_the_chart_of_unseen_policies_draws_the_summarys_numbers(
+    browser: Browser, validated_report: Validated, kind: Kind
+) -> None:
+    browser.open(validated_report.path)
+    summary = validated_report.validation.summary
+    ways = summary[summary["kind"] == kind.value].sort_values("mean_error", kind="stable").reset_index(drop=True)
+    tuned, others, own = chart_data(browser, f"chart-unseen-{kind.value}")
+    assert tuned["x"] == pytest.approx(ways["tuned_mean"].tolist())
+    place = int(ways.index[(ways["selection"] == "rposst") & (ways["estimator"] == "weights")][0])
+    assert own["y"] == [place] and own["marker"]["color"] != others["marker"]["color"]
+    for drawn in (others, own):
+        of_trace = ways.iloc[drawn["y"]]
+        assert drawn["x"] == pytest.approx(of_trace["mean_error"].tolist())
+        high = np.array(drawn["x"]) + drawn["error_x"]["array"]
+        low = np.array(drawn["x"]) - drawn["error_x"]["arrayminus"]
+        assert high == pytest.approx(of_trace["high"].to_numpy())
+        assert low == pytest.approx(of_trace["low"].to_numpy(), abs=1e-12)
+    told = hover(browser, f"chart-unseen-{kind.value}", own["x"][0], place)
+    assert "rposst, weights" in told and f"tuned {ways['tuned_mean'][place]:.3g}" in told
+
+
+def test_the_trials_are_on_paper_too(browser: Browser, validated_report: Validated) -> None:
+    browser.open(validated_report.path, dark=True)
+    browser.run(
+        """
+        window.seen = [];
+        addEventListener("beforeprint", () => document.querySelectorAll("#unseen .chart").forEach((chart) =>
+            seen.push(chart.clientWidth, chart._fullLayout.width, chart._fullLayout.font.color)));
+        """
+    )
+    assert browser.print().startswith(b"%PDF")
+    seen = browser.run("return seen")
+    assert len(seen) == 9
+    assert all(drawn == width <= 700 for width, drawn in zip(seen[::3], seen[1::3], strict=True))
+    assert set(seen[2::3]) == {"#1d2126"}  # the light theme's ink
 
 
 # Light, dark and paper

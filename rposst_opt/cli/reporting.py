@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,14 @@ from rposst_opt.cli.options import ProblemOptions, Stated, check_output, listed,
 from rposst_opt.cli.showing import show_solution
 from rposst_opt.cli.terminal import console, notice, plain, progress_of_a_search, spinner
 from rposst_opt.errors import ProblemError
+
+if TYPE_CHECKING:
+    from rposst_opt.unseen.validation import Validation
+
+Trials = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="Show the trials on unseen policies that `rposst validate --out` wrote."),
+]
 
 
 @takes_problem()
@@ -33,6 +41,7 @@ def report(
         int | None,
         typer.Option(min=1, help="Up to how many cases the best error is shown; two more than --size unless given."),
     ] = None,
+    validation: Trials = None,
     title: Annotated[str | None, typer.Option(help="The page's heading; the file's name unless given.")] = None,
 ) -> None:
     """Write a page for a browser: the test, its errors, its proof, who agrees, and the k-of-N explorer."""
@@ -46,7 +55,7 @@ def report(
     check_output(out, options.files)
     if backends is not None and not ask_others:
         raise ProblemError("--backends and --no-agree exclude each other: give one of them.")
-    stated = read_problem(options)
+    stated, trials = read_problem(options), _read_trials(validation, out)
     names = None if backends is None else listed(backends)
     with spinner() as say:
         found = gather(
@@ -59,6 +68,7 @@ def report(
             agree_seconds=agree_time_limit,
             largest_size=largest_size,
             made_of=None if options.probabilities else (stated.table.to_numpy(), purpose_of(options, stated)),
+            validation=trials,
             tell=say,
         )
     if found is None:
@@ -72,6 +82,16 @@ def report(
     if found.agreement is not None and not found.agreement.agreed:
         console().print(plain(agreement_words(found.agreement)))
         raise typer.Exit(1)
+
+
+def _read_trials(folder: Path | None, out: Path) -> "Validation | None":
+    """The validation in a folder, if one is named."""
+    from rposst_opt.unseen.validation_files import READ_BACK, read_validation
+
+    if folder is None:
+        return None
+    check_output(out, [folder / name for name in READ_BACK])
+    return read_validation(folder)
 
 
 @takes_problem(optional=True)

@@ -147,11 +147,10 @@ def _installed() -> tuple[str, ...]:
 
 def _write(folder: Path, found: "Validation") -> None:
     """Tidy tables, and a figure where matplotlib is installed."""
-    from rposst_opt.files.writing import write_atomically, write_with
+    from rposst_opt.files.writing import write_with
+    from rposst_opt.unseen.validation_files import write_validation
 
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, table in (("summary", found.summary), ("replicas", found.by_replica), ("errors", found.errors)):
-        write_atomically(folder / f"{name}.csv", table.to_csv(index=False))
+    write_validation(folder, found)
     if find_spec("matplotlib") is None:
         notice("No figure was drawn: pip install 'rposst-opt[figures]'")
         return
@@ -170,13 +169,6 @@ def _print_json(found: "Validation", advice: "list[Recommendation]") -> None:
     print(as_json({"format": "rposst-validation/1", "summary": rows, "recommendations": advised}))
 
 
-HEADINGS = {
-    "alike": "Policies like those that the test is tuned on",
-    "strongest": "Policies stronger than all that the test is tuned on",
-    "groups": "Policies of a group that the test is not tuned on",
-}
-
-
 LEGEND = (
     "Errors of held-out policies' scores, in the units of the file: their mean, what nine of ten stay below, the "
     "worst. Tuned: the mean error of the test's own weights on the policies that it was tuned on. τ: Kendall's, "
@@ -188,10 +180,11 @@ def _show(out: "Console", found: "Validation", advice: "list[Recommendation]") -
     """The best ways of each kind and size, then what follows."""
     from rich.table import Table
 
+    from rposst_opt.reports.wording import HELD_OUT_HEADINGS, cases_words
+
     for place, ways in found.summary.groupby(["kind", "size"], sort=False):
         kind, size = cast("tuple[str, int]", place)
-        cases = "1 case" if size == 1 else f"{size} cases"
-        shown = Table(title=f"{HEADINGS[kind]}: {cases}")
+        shown = Table(title=f"{HELD_OUT_HEADINGS[kind]}: {cases_words(size)}")
         shown.add_column("cases by", no_wrap=True)
         shown.add_column("estimate by", no_wrap=True)
         for heading in ("mean", "90 %", "worst", "tuned", "τ", "best"):

@@ -8,7 +8,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from rposst_opt.files.text import named, read_text
 
 SEPARATORS = (",", "\t", ";")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
+WHOLE_NUMBER = re.compile(r"\d+", re.ASCII)
 NO_NUMBER = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
@@ -82,6 +83,31 @@ def read_groups(path: Path, policy_names: Sequence[str]) -> list[str]:
     _check_same_names(path, "policy", names, policy_names)
     group_of = dict(zip(names, cells.iloc[1:, 1].tolist(), strict=True))
     return [group_of[name] for name in policy_names]
+
+
+def read_columns(path: Path, columns: Mapping[str, type[str] | type[int] | type[float]]) -> pd.DataFrame:
+    """Read a table that has these columns, of text, whole numbers or numbers; others are passed over."""
+    cells = _read_cells(path)
+    header = cells.iloc[0].tolist()
+    for name in columns:
+        if name not in header:
+            raise ProblemError(f"{named(path)}: the column {name!r} is missing: there must be {', '.join(columns)}.")
+    body = cells.iloc[1:]
+    read = {name: _as_column(path, name, body[header.index(name)].tolist(), kind) for name, kind in columns.items()}
+    return pd.DataFrame(read)
+
+
+def _as_column(
+    path: Path, name: str, texts: list[str], kind: type[str] | type[int] | type[float]
+) -> list[str] | list[int] | list[float]:
+    if kind is str:
+        return texts
+    is_right = WHOLE_NUMBER.fullmatch if kind is int else NUMBER.fullmatch
+    for row, text in enumerate(texts, start=1):
+        if not is_right(text):
+            number = "a whole number" if kind is int else "a number"
+            raise ProblemError(f"{named(path)}: {name!r} must be {number}, got {text!r} in row {row} below the header.")
+    return [int(text) for text in texts] if kind is int else [float(text) for text in texts]
 
 
 def match_logs(folder: Path) -> Iterator[tuple[str, list[str]]]:

@@ -1,5 +1,6 @@
 """What is said about a solution, in words that the terminal and the report share."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rposst_opt.backends import ANYTIME
@@ -11,6 +12,26 @@ from rposst_opt.problem import Need, Problem
 from rposst_opt.results import Scale
 from rposst_opt.solution import Solution, Status
 from rposst_opt.unseen.error_bars import LeftOut
+
+HELD_OUT_HEADINGS = {
+    "alike": "Policies like those that the test is tuned on",
+    "strongest": "Policies stronger than all that the test is tuned on",
+    "groups": "Policies of a group that the test is not tuned on",
+}
+
+
+def cases_words(count: int) -> str:
+    """So many cases."""
+    return "1 case" if count == 1 else f"{count} cases"
+
+
+def in_a_row(words: Sequence[str]) -> str:
+    """Words with commas between them, and an "and" before the last.
+
+    >>> in_a_row(["1", "2", "4"])
+    '1, 2 and 4'
+    """
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def score_errors(problem: Problem, solution: Solution, scale: Scale) -> tuple[float, float, float]:

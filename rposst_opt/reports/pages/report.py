@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+import numpy as np
 import pandas as pd
 
 from rposst_opt.arrays import FloatArray
@@ -22,6 +23,7 @@ from rposst_opt.solution import Solution, Status
 from rposst_opt.unseen.error_bars import LeftOut, leave_out_one_by_one
 from rposst_opt.unseen.procedures import Purpose
 from rposst_opt.unseen.splits import FEWEST_TUNED_ON
+from rposst_opt.unseen.validation import Validation
 
 SOLVE_SECONDS = 60.0  # for the test itself, and for the best test of each other size
 AGREE_SECONDS = 10.0  # for each backend
@@ -29,6 +31,7 @@ LEFT_OUT_SECONDS = 20.0  # for the test without each policy in turn
 PATIENCE = 4.0  # predicted times are wrong by such factors: beyond it a backend is not asked
 SIZES_BEYOND = 2  # how many sizes above the one asked for are shown
 ROUNDS = 500
+SAME_SCORES = 1e-6  # full scores that differ by a smaller share of the largest are taken for the same
 
 Tell = Callable[[str], None]  # takes what is being done
 
@@ -59,6 +62,8 @@ class Report:
         Backends that would have taken too long, and how long.
     left_out : LeftOut or None
         Tests that were made without each policy in turn; None if that is not known how to do, or takes too long.
+    validation : Validation or None
+        Trials on policies that were held out; None if none were handed over.
     interrupted : bool
         Whether an interrupt came before everything was run.
     """
@@ -74,6 +79,7 @@ class Report:
     agreement: Agreement | None = None
     not_asked: Mapping[str, str] = field(default_factory=dict)
     left_out: LeftOut | None = None
+    validation: Validation | None = None
     interrupted: bool = False
 
     @property
@@ -111,6 +117,7 @@ def gather(
     agree_seconds: float = AGREE_SECONDS,
     largest_size: int | None = None,
     made_of: tuple[FloatArray, Purpose] | None = None,
+    validation: Validation | None = None,
     tell: Tell = lambda what: None,
 ) -> Report | None:
     """Solve the problem and all that the report compares it with; None if no test was found.
@@ -137,16 +144,17 @@ def gather(
     made_of : (ndarray, Purpose), optional
         The results as they were before they were rescaled, and what makes a problem of them, so that the test can be
         made again without each policy in turn: for the error on policies that it has not seen.
+    validation : Validation, optional
+        What `validate` found with the same results and targets.
     tell : callable, optional
         Called with what is being done.
     """
     _check_who_is_asked(backends, agree_seconds)
-    tell("the test itself")
-    trace = _Trace()
-    solution = solve(problem, backend, time_limit_seconds=time_limit_seconds, progress=trace)
+    _check_validation(validation, problem, scale or Scale(0.0, 1.0))
+    solution, trace = _solved(problem, backend, time_limit_seconds, tell)
     if solution.test is None:
         return None
-    report = _first_report(problem, solution, trace.of(solution), scale, target_names)
+    report = replace(_first_report(problem, solution, trace, scale, target_names), validation=validation)
     return _all_run(
         report,
         (
@@ -165,6 +173,45 @@ def _check_who_is_asked(backends: Sequence[str] | None, agree_seconds: float) ->
         entry_of(name)
     if not agree_seconds >= 0:
         raise ProblemError(f"the time for each backend must not be negative, got {agree_seconds:g}.")
+
+
+def _check_validation(validation: Validation | None, problem: Problem, scale: Scale) -> None:
+    """Refuse trials with other policies, targets or results; they may have been of other sizes."""
+    if validation is None:
+        return
+    errors = validation.errors.reset_index(drop=True)
+    held_out = set(errors["policy"])
+    strange = sorted(held_out.difference(problem.policy_names))
+    if strange:
+        raise ProblemError(f"the validation is of another table: there is no policy {strange[0]!r} in this problem.")
+    missing = [name for name in problem.policy_names if name not in held_out]
+    if missing:
+        raise ProblemError(f"the validation is of another table: it never held out the policy {missing[0]!r}.")
+    n_targets = int(errors["target"].max()) + 1
+    if n_targets != len(problem.targets):
+        raise ProblemError(f"the validation has {n_targets} targets and this problem {len(problem.targets)}.")
+    means = scale.score_in_file_units(problem.results.mean(axis=0))
+    full = errors["policy"].map(dict(zip(problem.policy_names, means.tolist(), strict=True))).to_numpy()
+    # Targets that are made of results differ with who is held out; the uniform one is always the same.
+    uniform = np.flatnonzero(np.isclose(problem.targets, 1 / problem.n_cases).all(axis=1))
+    apart = np.abs(errors["full"].to_numpy() - full) > SAME_SCORES * np.abs(means).max()
+    differing = errors[apart & errors["target"].isin(uniform.tolist()).to_numpy()]
+    if len(differing):
+        first = differing.iloc[0]
+        raise ProblemError(
+            f"the validation is of other results: the full score of {first['policy']!r} is {first['full']:.6g} there, "
+            f"and {full[differing.index[0]]:.6g} here."
+        )
+
+
+def _solved(
+    problem: Problem, backend: str, time_limit_seconds: float | None, tell: Tell
+) -> tuple[Solution, Sequence[tuple[float, float, float]]]:
+    """The solution, and the news of its run."""
+    tell("the test itself")
+    trace = _Trace()
+    solution = solve(problem, backend, time_limit_seconds=time_limit_seconds, progress=trace)
+    return solution, trace.of(solution)
 
 
 def _with_left_out(report: Report, tell: Tell, made_of: tuple[FloatArray, Purpose] | None) -> Report:

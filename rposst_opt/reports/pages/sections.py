@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rposst_opt.reports.pages import charts, tables
+from rposst_opt.reports.pages import charts, tables, unseen_policies
 from rposst_opt.reports.pages.report import Report
 
 
@@ -92,6 +92,16 @@ WORST = Section(
     template="worst.html",
     shows=tables.worst,
 )
+UNSEEN = Section(
+    id="unseen",
+    link="Unseen policies",
+    heading="Policies that nobody has seen",
+    template="unseen.html",
+    shows=unseen_policies.shown,
+    data={"unseen": unseen_policies.chart},
+    scripts=("report.js",),
+    start="Report.startUnseen",
+)
 SIZES = Section(
     id="sizes",
     link="How many cases?",
@@ -139,4 +149,4 @@ GAME = Section(
     start="Game.start",
 )
 
-SECTIONS = (CASES, RESULTS, SCORES, LOSSES, WORST, SIZES, RUN, AGREEMENT, EXPLORER, GAME)
+SECTIONS = (CASES, RESULTS, SCORES, LOSSES, WORST, UNSEEN, SIZES, RUN, AGREEMENT, EXPLORER, GAME)

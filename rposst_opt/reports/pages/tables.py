@@ -8,6 +8,7 @@ from rposst_opt.files.records import agreement_rows
 from rposst_opt.problem import Need
 from rposst_opt.reports.pages.charts import OUTERMOST, SortedLosses, colour_range
 from rposst_opt.reports.pages.report import Report
+from rposst_opt.reports.pages.unseen_policies import own_way
 from rposst_opt.reports.wording import agreement_words, facts, score_errors, status_words
 from rposst_opt.solution import TIE_TOLERANCE, Status
 from rposst_opt.unseen.error_bars import warning
@@ -62,12 +63,21 @@ def _unseen_tile(report: Report, tuned_mean: float) -> dict[str, str]:
     label = "Error on unseen policies"
     left_out = report.left_out
     if left_out is None:
-        return {"label": label, "value": "unknown", "note": "rposst validate finds out"}
+        return {"label": label} | _validated(report)
     note = f"on average, with each policy left out in turn; {left_out.worst_error():.4g} at worst"
     warned = warning(left_out, tuned_mean)
     if warned is not None:
         note += f". Beware: {warned}"
     return {"label": label, "value": f"{left_out.mean_error():.4g}", "note": note}
+
+
+def _validated(report: Report) -> dict[str, str]:
+    """The error of tests that were made as this one, on policies that were held out, if that was tried."""
+    way = own_way(report)
+    if way is None:
+        return {"value": "unknown", "note": "rposst validate finds out"}
+    note = f"on average over policies that were held out; {way['worst_error']:.4g} at worst"
+    return {"value": f"{way['mean_error']:.4g}", "note": note}
 
 
 def _who_agrees(report: Report) -> tuple[str, str]:

@@ -327,6 +327,58 @@ const Report = (() => {
     };
   }
 
+  // The best ways on held-out policies, from the top; the one in which the report's test was made is marked.
+
+  function unseenChart({ chart, ways, mean, low, high, tuned, own }) {
+    const places = mean.map((_, place) => place);
+    const narrow = Charts.narrow(chart);
+    const label = ([selection, estimator]) => `${tick(selection)},${narrow ? "<br>" : " "}${tick(estimator)}`;
+    const reach = (place, end) => (end[place] === null ? 0 : Math.abs(end[place] - mean[place]));
+    const interval = (place) => (low[place] === null ? "" : `, ${number(low[place], 3)} to ${number(high[place], 3)}`);
+    const told = (place) =>
+      `${plain(ways[place].join(", "))}<br>held out ${number(mean[place], 3)}${interval(place)}` +
+      `<br>tuned ${number(tuned[place], 3)}`;
+    const dots = (name, shown, x, marker, more = {}) => ({
+      x: shown.map((place) => x[place]),
+      y: shown,
+      text: shown.map(told),
+      mode: "markers",
+      name,
+      marker,
+      hovertemplate: "%{text}<extra></extra>",
+      ...more,
+    });
+    const errors = (name, shown, hue) =>
+      dots(name, shown, mean, { size: 10, color: colour(hue) }, {
+        error_x: {
+          type: "data",
+          symmetric: false,
+          array: shown.map((place) => reach(place, high)),
+          arrayminus: shown.map((place) => reach(place, low)),
+          color: colour(hue),
+          thickness: 1.5,
+        },
+      });
+    const open = { symbol: "diamond-open", size: 8, color: colour("soft"), line: { width: 1.5 } };
+    return {
+      traces: [
+        dots("tuned", places, tuned, open),
+        errors("held out", places.filter((place) => place !== own), "blue"),
+        ...(own === null ? [] : [errors("as here", [own], "orange")]),
+      ],
+      layout: {
+        height: 130 + (narrow ? 36 : 28) * places.length,
+        xaxis: { title: { text: "mean error" }, rangemode: "tozero" },
+        yaxis: {
+          tickvals: places,
+          ticktext: ways.map(label),
+          range: [places.length - 0.5, -0.5],
+          zeroline: false,
+        },
+      },
+    };
+  }
+
   // Each section's charts are started with the page's data.
 
   const startCases = ({ matrix }) => Charts.add("chart-weights", () => weightsChart(matrix));
@@ -356,5 +408,7 @@ const Report = (() => {
     Charts.add("chart-rounds", () => roundsChart(rounds));
   }
 
-  return { startCases, startResults, startScores, startLosses, startSizes, startRun };
+  const startUnseen = ({ unseen }) => unseen.forEach((part) => Charts.add(part.chart, () => unseenChart(part)));
+
+  return { startCases, startResults, startScores, startLosses, startSizes, startRun, startUnseen };
 })();
