@@ -6,10 +6,16 @@ every estimator are held against the full scores. Besides, `validate` is run on 
 is compared with the best combination in hindsight: regret is the ratio of their mean errors, less one.
 
 Tables are CSV files, test cases by policies; ``--transpose`` turns one round, ``--long CASE,POLICY,VALUE`` reads a long
-one, with means over repetitions. Cases and policies with missing results are left out, the worst first.
+one, with means over repetitions, and ``--within-cases`` maps the results of every case to [0, 1], for cases that have
+units of their own. Cases and policies with missing results are left out, the worst first. ``--domain arrows`` is Racing
+Arrows, both roles.
+
+Every run writes its trials and its intervals as CSV; ``--join A.csv B.csv`` reads several of them and prints what they
+say together, and with ``--figure`` draws it.
 """
 
 import argparse
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,18 +27,21 @@ from joblib import Parallel, delayed
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.backends import solve
 from rposst_opt.estimators import ESTIMATORS
+from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.results import full_scores
 from rposst_opt.unseen.error_bars import intervals, leave_out_one_by_one
 from rposst_opt.unseen.procedures import Purpose, attempt
 from rposst_opt.unseen.recommendation import recommend
 from rposst_opt.unseen.splits import Kind, strongest
-from rposst_opt.unseen.validation import validate
+from rposst_opt.unseen.validation import Validation, validate
 
 SELECTIONS = ("rposst", "rposst-offset", "greedy-ridge", "kmeans", "stratified", "mrmr")
 SIZES = (3, 10, 30, 100)
 HELD_OUT, LEFT_AWAY = 0.2, 0.1
 OUT = Path(__file__).with_suffix(".csv")
-MOST_COVERED = 100  # policies, for intervals that leave them out one by one
+MOST_COVERED = 80  # policies, for intervals that leave them out one by one
+FEWEST_COVERED, LEVEL = 120, 0.9
+NAMED = 12  # ways that are shown, the best ones
 
 
 def read_table(path: Path, *, transpose: bool, long: str | None) -> pd.DataFrame:
@@ -69,6 +78,7 @@ def trial(
     found = validate(known, [size], selections=SELECTIONS, folds=min(5, len(tuning)), replicas=2)
     advice = recommend(found, kind)
     place = {"table": name, "size": size, "kind": kind.value, "replica": replica}
+    inner = _inner_errors(found)
     return [
         place
         | {
@@ -77,10 +87,17 @@ def trial(
             "mean_error": float(np.abs(estimates - each.full).mean()),
             "worst_error": float(np.abs(estimates - each.full).max()),
             "is_recommended": (each.selection, method) == (advice.selection, advice.estimator),
+            **{f"validated_{of}": inner[of.value, each.selection, method] for of in (Kind.ALIKE, Kind.STRONGEST)},
         }
         for each in attempt(known, others, size, Purpose(), SELECTIONS, ESTIMATORS, replica)
         for method, estimates in each.estimates.items()
     ]
+
+
+def _inner_errors(found: Validation) -> dict[Any, float]:
+    """What the validation on tuning policies alone says of every kind and way: geometric means over replicas."""
+    errors = found.by_replica.assign(error=found.by_replica["mean_error"].clip(lower=1e-300).apply(math.log))
+    return dict(errors.groupby(["kind", "selection", "estimator"])["error"].mean().apply(math.exp))
 
 
 def regrets(trials: pd.DataFrame) -> pd.DataFrame:
@@ -93,7 +110,7 @@ def regrets(trials: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["table", "size", "kind", "best", "recommended", "regret"])
 
 
-def coverage(results: FloatArray, size: int, level: float, replicas: int) -> dict[str, float]:
+def coverage(name: str, results: FloatArray, size: int, replicas: int, level: float = LEVEL) -> dict[str, Any]:
     """How many random held-out policies the intervals cover, how wide they are, and the same of tuning errors alone."""
     covered, naive, widths, narrow, count = 0, 0, 0.0, 0.0, 0
     for kind, _, tuning, held_out in splits(results, replicas):
@@ -114,6 +131,9 @@ def coverage(results: FloatArray, size: int, level: float, replicas: int) -> dic
         narrow += float(2 * radius * len(full))
         count += len(full)
     return {
+        "table": name,
+        "size": size,
+        "policies": count,
         "covered": covered / count,
         "width": widths / count,
         "covered_by_tuning_errors": naive / count,
@@ -121,13 +141,84 @@ def coverage(results: FloatArray, size: int, level: float, replicas: int) -> dic
     }
 
 
+def rivals(trials: pd.DataFrame) -> pd.DataFrame:
+    """By kind, size and way: the geometric mean, over tables, of the mean error over the best way's in hindsight."""
+    errors = trials.groupby(["kind", "size", "table", "selection", "estimator"], sort=False)["mean_error"].mean()
+    best = errors.groupby(["kind", "size", "table"]).transform("min")
+    ratios = (errors / best).apply(math.log).groupby(["kind", "size", "selection", "estimator"], sort=False).mean()
+    found: pd.DataFrame = ratios.apply(math.exp).rename("ratio").reset_index()
+    return found.sort_values(["kind", "size", "ratio"], kind="stable")
+
+
+def draw(trials: pd.DataFrame, path: Path) -> None:
+    """For every kind and size, the error over the best way's in hindsight: a dot per way, the best ones named."""
+    from matplotlib.figure import Figure
+
+    ranked = rivals(trials)
+    kinds, sizes = list(dict.fromkeys(ranked["kind"])), sorted(set(ranked["size"]))
+    figure = Figure(figsize=(4.2 * len(sizes), 4.0 * len(kinds)), layout="constrained")
+    panels = figure.subplots(len(kinds), len(sizes), squeeze=False)
+    for row, kind in enumerate(kinds):
+        for column, size in enumerate(sizes):
+            axes = panels[row, column]
+            ways = ranked[(ranked["kind"] == kind) & (ranked["size"] == size)].head(NAMED).iloc[::-1]
+            names = [f"{way.selection}, {way.estimator}" for way in ways.itertuples()]
+            axes.barh(names, ways["ratio"], color=["C1" if "rposst" in name else "C0" for name in names])
+            axes.axvline(1.0, color="black", linewidth=0.8)
+            axes.set_xlim(left=0.0)
+            axes.set_title(f"{kind}, {size} cases", fontsize="medium")
+    figure.supxlabel("mean error on held-out policies, as a multiple of the best way's in hindsight")
+    figure.savefig(path, dpi=110)
+
+
+def tell(trials: pd.DataFrame, covered: pd.DataFrame) -> None:
+    """Print the best ways, the regret of what is recommended, and what intervals cover."""
+    for place, ways in rivals(trials).groupby(["kind", "size"], sort=False):
+        print(*place)
+        print(ways.head(NAMED)[["selection", "estimator", "ratio"]].round(2).to_string(index=False, header=False))
+    found = regrets(trials)
+    print(found.round(4).to_string(index=False))
+    print(found.groupby("kind")["regret"].mean().round(3).to_string())
+    if len(covered):
+        print(covered.round(3).to_string(index=False))
+
+
 def main() -> None:
     """Run it and print what came of it."""
     arguments = _parse()
+    if arguments.join:
+        trials = pd.concat([pd.read_csv(path) for path in arguments.join], ignore_index=True)
+        covered = pd.concat([pd.read_csv(_beside(path)) for path in arguments.join], ignore_index=True)
+    else:
+        trials, covered = _run(_tables(arguments), arguments)
+        trials.to_csv(arguments.out, index=False)
+        covered.to_csv(_beside(arguments.out), index=False)
+    tell(trials, covered)
+    if arguments.figure is not None:
+        draw(trials, arguments.figure)
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.stem}-intervals.csv")
+
+
+def _tables(arguments: argparse.Namespace) -> dict[str, FloatArray]:
     tables = {
-        path.name.split(".")[0]: read_table(path, transpose=arguments.transpose, long=arguments.long).to_numpy(float)
-        for path in arguments.table
+        path.name.split(".")[0]: read_table(path, transpose=arguments.transpose, long=arguments.long)
+        for path in arguments.table or ()
     }
+    if arguments.domain == "arrows":
+        arrows = racing_arrows(50, np.random.default_rng(0))
+        tables |= {"arrows-followers": arrows, "arrows-leaders": arrows.T}
+    if arguments.within_cases:
+        tables = {
+            name: table.sub(table.min(axis=1), axis=0).div(np.ptp(table.to_numpy(), axis=1), axis=0)
+            for name, table in tables.items()
+        }
+    return {name: table.to_numpy(float) for name, table in tables.items()}
+
+
+def _run(tables: dict[str, FloatArray], arguments: argparse.Namespace) -> tuple[pd.DataFrame, pd.DataFrame]:
     asked = [
         (name, results, size, *split)
         for name, results in tables.items()
@@ -137,24 +228,39 @@ def main() -> None:
     ]
     run = Parallel(n_jobs=arguments.jobs, batch_size=1, verbose=10)
     trials = pd.DataFrame([row for rows in run(delayed(trial)(*each) for each in asked) for row in rows])
-    trials.to_csv(arguments.out, index=False)
-    found = regrets(trials)
-    print(found.round(4).to_string(index=False))
-    print(found.groupby("kind")["regret"].mean().round(3).to_string())
-    for name, results in tables.items():
-        if results.shape[1] <= MOST_COVERED:
-            print(name, coverage(results, arguments.sizes[0], 0.9, arguments.replicas))
+    covered = run(
+        delayed(coverage)(name, some, arguments.sizes[0], _replicas_for_intervals(some, arguments.replicas))
+        for name, some in ((name, _some_policies(results)) for name, results in tables.items())
+    )
+    return trials, pd.DataFrame(covered)
+
+
+def _some_policies(results: FloatArray) -> FloatArray:
+    """As many policies as can be left out one by one, at random where there are more."""
+    chosen = np.random.default_rng(7).permutation(results.shape[1])[:MOST_COVERED]
+    return results[:, np.sort(chosen)]
+
+
+def _replicas_for_intervals(results: FloatArray, replicas: int) -> int:
+    """As many as it takes to hold out enough policies for a share to mean something."""
+    held_out = max(1, round(HELD_OUT * results.shape[1]))
+    return max(replicas, int(-(-FEWEST_COVERED // held_out)))
 
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--table", type=Path, action="append", required=True)
+    asked = parser.add_mutually_exclusive_group(required=True)
+    asked.add_argument("--table", type=Path, action="append")
+    asked.add_argument("--domain", choices=["arrows"])
+    asked.add_argument("--join", type=Path, nargs="+")
     parser.add_argument("--transpose", action="store_true")
     parser.add_argument("--long", metavar="CASE,POLICY,VALUE")
+    parser.add_argument("--within-cases", action="store_true")
     parser.add_argument("--sizes", type=lambda text: [int(part) for part in text.split(",")], default=list(SIZES))
     parser.add_argument("--replicas", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--figure", type=Path)
     return parser.parse_args()
 
 

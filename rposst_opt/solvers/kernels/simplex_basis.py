@@ -298,11 +298,14 @@ def mend(
                 leaving, lowest = i, inverse[i, n_rows]
         if leaving < 0:
             return True
+        largest = 1.0  # entries of a nearly singular inverse are large, and so is their rounding
+        for j in range(n_rows + 1):
+            largest = max(largest, abs(inverse[leaving, j]))
         arriving, least_ratio = -1, np.inf
         for column in range(kept + n_rows):
             candidate = column if column < kept else slots + column - kept
             change = change_of(leaving, n_rows, slots, candidate, values, inverse)
-            if change < -PIVOT_TOLERANCE:
+            if change < -PIVOT_TOLERANCE * largest:
                 cost = max(change_of(n_rows, n_rows, slots, candidate, values, inverse), 0.0)
                 if cost / -change < least_ratio:
                     arriving, least_ratio = candidate, cost / -change

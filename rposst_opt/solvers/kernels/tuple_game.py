@@ -58,6 +58,7 @@ AFRESH_AFTER = 50  # pivots on few rows the inverse is worked out afresh,
 SHIFT_AFTER = 30  # the basis is shifted,
 ASK_AFTER = 300  # and the antagonist is asked anyway
 SHIFT = 1e-8
+MOST_MENDED = 6  # times that a basis is mended
 
 # Places in TupleGame.state. A record with names would cost every call from Python a microsecond more, which is a
 # twentieth of settling three cases.
@@ -207,7 +208,7 @@ def settle(
     weights, best_weights, direction = workspace.vectors[0, :n_rows], workspace.vectors[1], workspace.vectors[2]
     shifts = workspace.vectors[3]
     slots = values.shape[0]
-    upper, started, exact_inverse, spoiled, restarts, pivots = np.inf, state[KEPT] > 0, False, False, 0, 0
+    upper, started, exact_inverse, spoiled, mended, pivots = np.inf, state[KEPT] > 0, False, False, 0, 0
     inverted_at, asked_at, shifted = 0, 0, False
     shift_basis(n_rows, 0.0, shifts)
     for i in range(n_rows):
@@ -218,7 +219,8 @@ def settle(
         arriving = -1  # the variable that enters the basis: a cut, or slots + i for the slack of row i
         if pivots - inverted_at > AFRESH_AFTER + n_rows:
             inverted_at = pivots
-            reinvert(n_rows, slots, values, basic, inverse)
+            if not reinvert(n_rows, slots, values, basic, inverse):
+                start_basis(n_rows, slots, state[KEPT], values, inverse, basic)
         if started:
             theta = inverse[n_rows, n_rows]
             if theta >= threshold and proved_value(n_rows, slots, values, inverse, basic) >= threshold:
@@ -260,13 +262,15 @@ def settle(
                 break
             if started and upper - inverse[n_rows, n_rows] <= tolerance:
                 proved = proved_value(n_rows, slots, values, inverse, basic)
-                if restarts == 2 or proved >= upper - 2.0 * tolerance:
+                if mended == MOST_MENDED or proved >= upper - 2.0 * tolerance:
                     break
                 # The mixture has negative parts: an earlier pivot was no more than rounding. Make them leave; where
-                # that does not help, begin with one cut again.
-                restarts += 1
-                if restarts == 2 or not mend(n_rows, slots, state[KEPT], values, inverse, basic, direction, shifts):
+                # that does not help, begin with one cut again, once.
+                mended += 1
+                if mended == MOST_MENDED // 2 or not reinvert(n_rows, slots, values, basic, inverse):
                     start_basis(n_rows, slots, state[KEPT], values, inverse, basic)
+                else:
+                    mend(n_rows, slots, state[KEPT], values, inverse, basic, direction, shifts)
                 continue
             arriving = free_slot(n_rows, slots, state, basic)
             length, constant = 0, objective - cost_of_noise
@@ -296,9 +300,11 @@ def settle(
                 started = True
                 continue
         if not pivot(n_rows, slots, arriving, values, inverse, basic, direction, shifts):
-            if spoiled or not reinvert(n_rows, slots, values, basic, inverse):
+            if spoiled:
                 break  # what is proved so far stays proved
             spoiled = True
+            if not reinvert(n_rows, slots, values, basic, inverse):
+                start_basis(n_rows, slots, state[KEPT], values, inverse, basic)
             continue
         exact_inverse, spoiled = False, False
         pivots += 1
