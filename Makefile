@@ -23,6 +23,9 @@ lint: $(VENV)/installed  ## check style
 typecheck: $(VENV)/installed  ## check types
 	$(BIN)/mypy
 
+# Some tests wait, for a browser or for other processes: one worker more than there are cores uses the time.
+WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+
 # Kernels are compiled before tests are, so that no two of them do it at the same time.
 kernels-of-searches: $(VENV)/installed
 	$(BIN)/python tests/compile_kernels.py exact local-search
@@ -31,7 +34,7 @@ kernels-of-games: $(VENV)/installed
 	$(BIN)/python tests/compile_kernels.py regret-matching sampled-regret-matching simultaneous
 
 pytest: $(VENV)/installed kernels-of-searches kernels-of-games  ## run the tests, on all cores
-	$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-quick: $(VENV)/installed kernels-of-searches kernels-of-games  ## run the tests that take no time, for the edit loop
 	RPOSST_EXAMPLES=quick $(BIN)/pytest --numprocesses auto --dist worksteal -m "not slow and not browser" --quiet

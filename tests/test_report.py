@@ -541,6 +541,7 @@ def test_report_writes_a_page_and_prints_the_test(rposst: Run, results: Path) ->
     )
     assert outcome.code == 0, outcome.err
     assert "optimal (proved)" in outcome.out and "r.html" in outcome.err
+    assert "each policy left out in turn" in outcome.out
     page = Reader(Path("r.html").read_text("utf-8"))
     solved = rposst("solve", "results.csv", "--size", "2", "--betas", "0,2", "--json").json
     assert [page.data["matrix"]["cases"][case] for case in page.data["matrix"]["chosen"]] == solved["cases"]

@@ -302,6 +302,7 @@ def _strength(options: ProblemOptions, stated: Stated) -> float:
         raise ProblemError("--regularise auto holds policies out, and takes no --probabilities: give a number.")
     if stated.problem.n_policies <= FEWEST_TUNED_ON:
         raise ProblemError(f"--regularise auto needs more than {FEWEST_TUNED_ON} policies: give a number.")
+    notice("Trying strengths of regularisation on policies that are held out...")
     choice = choose_strength(stated.table.to_numpy(), options.size, purpose_of(options, stated))
     notice(choice.sentence)
     return choice.strength

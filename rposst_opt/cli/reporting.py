@@ -76,7 +76,7 @@ def report(
         raise typer.Exit(1)
     heading = title or f"A small test for {options.results.stem}"
     write_atomically(out, report_page(found, title=heading, command=_own_command()))
-    show_solution(console(), found.problem, found.solution, found.scale)
+    show_solution(console(), found.problem, found.solution, found.scale, found.left_out)
     missing = " An interrupt came before all was run, and the page lacks the rest." if found.interrupted else ""
     notice(f"{out}: open it in a browser; it needs no network.{missing}")
     if found.agreement is not None and not found.agreement.agreed:

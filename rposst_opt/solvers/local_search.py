@@ -52,7 +52,7 @@ from rposst_opt.solvers.kernels.response import (
     without_noise,
 )
 from rposst_opt.solvers.kernels.swaps import find_swap, price_cases, settle_rows, try_additions
-from rposst_opt.solvers.kernels.tuple_game import make_tuple_game
+from rposst_opt.solvers.kernels.tuple_game import STEPS, make_tuple_game
 from rposst_opt.solvers.running import available_cores, check_counts, running
 
 # In units of the largest loss there can be:
@@ -67,6 +67,8 @@ MOST_RELAXED = 256  # cases of the relaxation at a time
 ADDED_AT_ONCE = 16
 MOST_RELAXATIONS = 100
 RELAXATION_SHARE = 0.2  # of the time limit, at most
+# Steps of the simplex method times the square of its rows, a nanosecond or so each: limits that are alike everywhere.
+RELAXATION_WORK, WORK_PER_EFFORT = 1e10, 5e5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +91,8 @@ class LocalSearch:
     threads : int, optional
         All cores by default.
     effort : int, optional
-        How many sets of cases each climber settles at most: a limit that, unlike one of time, leaves the answer a
-        function of the problem. None by default.
+        How many sets of cases each climber settles at most, and how long the relaxation may take: a limit that, unlike
+        one of time, leaves the answer a function of the problem. None by default.
     """
 
     kicks: int = 40
@@ -355,14 +357,17 @@ class _Search:
         workspace, mixture = make_tuple_game(arrays, most), make_cut_mixture(arrays, most)
         prices = np.empty(problem.n_cases)
         ends = time.monotonic() + RELAXATION_SHARE / 2 * (self.budget.time_limit_seconds or math.inf)
+        work = min(RELAXATION_WORK, WORK_PER_EFFORT * (self.method.effort or math.inf))
         for _ in range(MOST_RELAXATIONS):
+            steps_before = int(workspace.state[STEPS])
             _, value = settle_rows(rows, TOLERANCE, arrays, workspace, mixture)
             weights = workspace.vectors[1, : len(rows)].copy()
             price_cases(arrays, mixture, prices)
             bound = max(bound, float(prices[allowed].min()) - SLACK)
             outside = np.setdiff1d(allowed, rows)
             cheap = outside[prices[outside] < value - IMPROVEMENT]
-            if not len(cheap) or time.monotonic() > ends or self._out_of_time():
+            work -= (int(workspace.state[STEPS]) - steps_before) * len(rows) ** 2
+            if not len(cheap) or work < 0 or time.monotonic() > ends or self._out_of_time():
                 break
             added = _cheapest_first(cheap, prices)[:ADDED_AT_ONCE]
             # Cases without weight make the game larger; as many as have some are kept, in case they come back.

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 AT_RANDOM = ("stratified", "random")
 NOISE = 1.1  # ratios of errors up to this are noise
+REGRESSIONS = ("ridge", "kernel")  # of the full score: they fall back to the tuning policies' mean, or go far beyond
 SMALLEST = 1e-300  # an error of zero has no logarithm
 
 
@@ -97,7 +98,8 @@ def recommend(validation: Validation, kind: Kind = Kind.ALIKE, *, size: int | No
 
     For policies like the others it is the one with the least error. Other kinds have few held-out policies, and
     the least of many errors on few is luck: there it is the way that is never far behind the best, neither on them nor
-    on policies like the others (the least larger ratio of its error to the best way's).
+    on policies like the others (the least larger ratio of its error to the best way's). Plain regressions of the full
+    score are not recommended for them, whatever the few show: they are fitted to scores that the new ones lie beyond.
 
     Without a size, it is the least of those tried whose error is the least up to noise.
     """
@@ -106,6 +108,8 @@ def recommend(validation: Validation, kind: Kind = Kind.ALIKE, *, size: int | No
         table = table[table["size"] == size]
     if table.empty:
         raise ProblemError(f"nothing was validated with held-out policies of the kind {kind.value!r} and this size.")
+    if kind is not Kind.ALIKE and not table["estimator"].isin(REGRESSIONS).all():
+        table = table[~table["estimator"].isin(REGRESSIONS)]
     best_of_sizes = [_best(validation, kind, of_size) for _, of_size in table.groupby("size")]
     least = min(way["mean_error"] for way in best_of_sizes)
     chosen = next(way for way in best_of_sizes if way["mean_error"] <= NOISE * least)
