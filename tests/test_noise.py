@@ -12,16 +12,15 @@ import pytest
 from commands import Run
 from hypothesis import given
 from hypothesis import strategies as st
+from provers import assert_proves, provers_here
 from sample_files import write_random_table
 from scipy import sparse
 from strategies import problems
 
 import rposst_opt as ro
-from rposst_opt.backends import BACKENDS, missing_packages
 from rposst_opt.errors import Unsupported
 from rposst_opt.problem import NOISE_WEIGHT, Need
 from rposst_opt.results import peculiar_spread
-from rposst_opt.solution import Status
 from rposst_opt.unseen.procedures import Purpose, attempt
 from rposst_opt.unseen.regularising import choose_strength
 from rposst_opt.unseen.validation import SplitTask
@@ -86,21 +85,9 @@ def random_problem(rng: np.random.Generator) -> ro.Problem:
     )
 
 
-def backends_for_noise() -> list[str]:
-    """Those that claim to find the optimum with noise, and can be run here."""
-    return [
-        name
-        for name, entry in BACKENDS.items()
-        if entry.capabilities.finds_optimum
-        and Need.NOISE in entry.capabilities.handles
-        and not missing_packages(entry.capabilities)
-        and not entry.capabilities.unusable
-    ]
-
-
 @pytest.mark.slow
 def test_every_backend_that_takes_noise_equals_a_cone_program_stated_anew() -> None:
-    rng, provers = np.random.default_rng(5), backends_for_noise()
+    rng, provers = np.random.default_rng(5), provers_here(Need.NOISE)
     assert {"exact", "cvxpy-clarabel", "cvxpy-mip-scip"} <= set(provers)
     for number in range(200):
         problem = random_problem(rng)
@@ -108,11 +95,7 @@ def test_every_backend_that_takes_noise_equals_a_cone_program_stated_anew() -> N
         best = min(least_objective(stated, cases) for cases in stated.tuples())
         # The native solver every time, and the others by turns.
         for name in dict.fromkeys(("exact", provers[number % len(provers)])):
-            solution = ro.solve(problem, name)
-            tolerance = BACKENDS[name].capabilities.tolerance + 2e-8
-            assert solution.status is Status.OPTIMAL, (number, name)
-            assert solution.objective == pytest.approx(best, abs=problem.allowance(tolerance)), (number, name)
-            assert solution.lower_bound <= best + problem.allowance(tolerance), (number, name)
+            assert_proves(problem, name, best, slack=2e-8)
 
 
 @pytest.mark.slow

@@ -10,15 +10,14 @@ import pytest
 from commands import Run
 from hypothesis import given
 from hypothesis import strategies as st
+from provers import assert_proves, provers_here
 from sample_files import write_table
 from scipy.optimize import linprog
 from strategies import problems
 
 import rposst_opt as ro
 from rposst_opt import analysis
-from rposst_opt.backends import BACKENDS, missing_packages
 from rposst_opt.results import Scale
-from rposst_opt.solution import Status
 
 TWO_CASES = ro.Problem(results=[[0.0, 0.5], [1.0, 0.75]], size=1, measure=ro.WorstCase(), offset=True)
 
@@ -78,24 +77,14 @@ def random_problem(rng: np.random.Generator) -> ro.Problem:
 @pytest.mark.slow
 def test_every_backend_that_proves_something_equals_the_program_that_states_the_offset() -> None:
     rng = np.random.default_rng(5)
-    provers = [
-        name
-        for name, entry in BACKENDS.items()
-        if entry.capabilities.finds_optimum
-        and not missing_packages(entry.capabilities)
-        and not entry.capabilities.unusable
-    ]
+    provers = provers_here()
     assert {"exact", "pulp-highs", "pulp-cbc", "cvxpy-clarabel", "scipy-milp"} <= set(provers)
     for number in range(200):
         problem = random_problem(rng)
         best = min(least_objective(problem, cases) for cases in combinations(range(problem.n_cases), problem.size))
         # The native solver every time, and the others by turns: a solver's start-up outweighs these problems.
         for name in ("exact", provers[number % len(provers)], provers[(7 * number + 3) % len(provers)]):
-            solution = ro.solve(problem, name)
-            tolerance = BACKENDS[name].capabilities.tolerance + 1e-8
-            assert solution.status is Status.OPTIMAL, (number, name)
-            assert solution.objective == pytest.approx(best, abs=problem.allowance(tolerance)), (number, name)
-            assert solution.lower_bound <= best + problem.allowance(tolerance), (number, name)
+            assert_proves(problem, name, best, slack=1e-8)
 
 
 @pytest.mark.slow

@@ -216,8 +216,8 @@ def test_the_least_size_whose_error_is_least_up_to_noise_is_recommended() -> Non
     assert not best.random_would_do
     assert best.sentence == (
         "For new policies like these, take 5 cases by RPOSST and estimate by ridge regression: it was off by 1.05 on "
-        "average in the trials (95 % interval 1.05 to 1.05) and 1.05 at worst, as the best of 4 ways; expect a little "
-        "more."
+        "average in the trials (95 % interval 1.05 to 1.05) and 1.05 at worst; it was chosen out of 4 ways, so expect "
+        "a little more."
     )
     assert recommend(found, size=2).mean_error == pytest.approx(2.0)
     # AIPW is best there, by a fifth, and behind by half elsewhere; regressions do not count, however well they look.

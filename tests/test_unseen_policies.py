@@ -168,7 +168,7 @@ def test_the_first_tile_has_what_was_validated_where_nothing_else_is_known() -> 
     assert first_tile(gathered(4)) == (
         "Error on unseen policies",
         f"{way['mean_error']:.4g}",
-        f"on average over policies that were held out; {way['worst_error']:.4g} at worst",
+        f"on average over policies that were held out in the trials given; {way['worst_error']:.4g} at worst",
     )
     unknown = ("Error on unseen policies", "unknown", "rposst validate finds out")
     assert first_tile(gathered(3)) == unknown  # a size that was not tried

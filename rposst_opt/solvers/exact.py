@@ -93,8 +93,8 @@ class Exact:
     the one with the least mean loss, then with fewer cases whose results another of them has too, then the first by
     position (`solvers.ties`); its weights have the least mean loss among the optimal ones, then the least sum of
     squares (`solvers.canonical`). On any machine the cases are the same, the weights within 1e-6 (with curved losses
-    1e-4, for their optima are flat) and the objective within 1e-9 of the largest loss. Not so where a limit or a gap
-    ended the run early, and where ``Solution.one_of_many`` says that the ties were too many to be looked through.
+    or noise 1e-4, for their optima are flat) and the objective within 1e-9 of the largest loss. Not so where a limit or
+    a gap ended the run early, and where ``Solution.one_of_many`` says that the ties were too many to be looked through.
 
     Parameters
     ----------

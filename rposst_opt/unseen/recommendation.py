@@ -71,7 +71,7 @@ class Recommendation:
             said += f" (95 % interval {self.low:.3g} to {self.high:.3g})"
         said += f" and {self.worst_error:.3g} at worst"
         if self.n_ways > 1:
-            said += f", as the best of {self.n_ways} ways; expect a little more"
+            said += f"; it was chosen out of {self.n_ways} ways, so expect a little more"
         if self.random_would_do and self.selection in AT_RANDOM:
             return said + "; nothing that chooses cases with more care did better."
         if self.random_would_do:

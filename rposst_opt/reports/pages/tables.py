@@ -76,7 +76,7 @@ def _validated(report: Report) -> dict[str, str]:
     way = own_way(report)
     if way is None:
         return {"value": "unknown", "note": "rposst validate finds out"}
-    note = f"on average over policies that were held out; {way['worst_error']:.4g} at worst"
+    note = f"on average over policies that were held out in the trials given; {way['worst_error']:.4g} at worst"
     return {"value": f"{way['mean_error']:.4g}", "note": note}
 
 
