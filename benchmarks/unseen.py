@@ -29,7 +29,7 @@ from rposst_opt.backends import solve
 from rposst_opt.estimators import ESTIMATORS
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.results import full_scores
-from rposst_opt.unseen.error_bars import intervals, leave_out_one_by_one
+from rposst_opt.unseen.error_bars import intervals, leave_out
 from rposst_opt.unseen.procedures import Purpose, attempt
 from rposst_opt.unseen.recommendation import recommend
 from rposst_opt.unseen.splits import Kind, strongest
@@ -119,7 +119,7 @@ def coverage(name: str, results: FloatArray, size: int, replicas: int, level: fl
         known, others, purpose = results[:, tuning], results[:, held_out], Purpose()
         problem, scale = purpose.problem(known, size)
         options: dict[str, Any] = {"kicks": 1, "threads": 1}
-        left_out = leave_out_one_by_one(known, size, purpose, backend="local-search", options=options)
+        left_out = leave_out(known, size, purpose, backend="local-search", options=options)
         chosen = solve(problem, "local-search", **options).test
         assert chosen is not None and left_out is not None
         test, full = chosen.in_file_units(scale), full_scores(problem.targets, others)[0]

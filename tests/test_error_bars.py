@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,9 @@ from sample_files import write_table
 
 import rposst_opt as ro
 from rposst_opt.unseen import error_bars
-from rposst_opt.unseen.error_bars import LeftOut, beyond_what_was_seen, intervals, leave_out_one_by_one
+from rposst_opt.unseen.error_bars import LeftOut, beyond_what_was_seen, intervals, leave_out
 from rposst_opt.unseen.procedures import Purpose
+from rposst_opt.unseen.splits import alike
 
 
 def table(seed: int = 0, n_cases: int = 10, n_policies: int = 14) -> np.ndarray:
@@ -25,7 +27,7 @@ def left_out_of(results: np.ndarray, size: int = 2, backend: str = "exact") -> t
     purpose = Purpose()
     problem, scale = purpose.problem(results, size)
     test = ro.solve(problem, backend).test
-    left_out = leave_out_one_by_one(results, size, purpose, backend=backend, options={})
+    left_out = leave_out(results, size, purpose, backend=backend, options={})
     assert test is not None and left_out is not None
     return test.in_file_units(scale), left_out
 
@@ -69,6 +71,74 @@ def test_without_results_on_other_cases_the_score_stands_in_the_middle() -> None
     assert by_kernel.n_applied == 0
     assert by_kernel.high - by_kernel.scores == pytest.approx(radii[12 - 1])
     assert by_kernel.scores - by_kernel.low == pytest.approx(radii[12 - 1])
+
+
+def in_folds(results: np.ndarray, monkeypatch: pytest.MonkeyPatch, folds: int = 4) -> tuple[ro.EfficientTest, LeftOut]:
+    """What is left out where policies count as many."""
+    monkeypatch.setattr(error_bars, "MOST_LEFT_OUT_ONE_BY_ONE", 0)
+    monkeypatch.setattr(error_bars, "FOLDS", folds)
+    return left_out_of(results)
+
+
+def test_many_policies_are_left_out_in_folds_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = table()
+    _, left_out = in_folds(results, monkeypatch)
+    assert left_out.counts == (4, 4, 3, 3)
+    assert left_out.words == "policies left out in 4 folds"
+    expected = []
+    for split in alike(14, folds=4, replicas=1, seed=error_bars.SEED):
+        scaled, _ = ro.rescale(np.delete(results, split.held_out, axis=1))
+        test = ro.solve(ro.Problem(results=scaled, size=2), "exact").test
+        assert test is not None
+        new = results[:, split.held_out]
+        expected += (test.weights @ new[list(test.cases)] - new.mean(axis=0)).tolist()
+    assert left_out.errors["weights"][0] == pytest.approx(expected)
+
+
+def test_intervals_of_folds_are_those_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
+    new = table(1, n_policies=3)
+    test, left_out = in_folds(table(), monkeypatch)
+    found = intervals(test, left_out, new, level=0.8)
+    radii = np.abs(left_out.errors["weights"][0])
+    for policy in range(3):
+        its_test = [other for other, count in zip(left_out.tests, left_out.counts, strict=True) for _ in range(count)]
+        scores = np.array([other.score(new)[policy] for other in its_test])
+        assert found.low[policy] == pytest.approx(sorted(scores - radii)[3 - 1])
+        assert found.high[policy] == pytest.approx(sorted(scores + radii)[12 - 1])
+    assert found.n_applied == 4
+
+
+def test_folds_come_where_one_by_one_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(np.arange(0.0, 1000.0))  # every look at it takes a second
+    monkeypatch.setattr(error_bars, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+
+    def found(most_seconds: float, seconds_each: float = 0.0) -> int | None:
+        left_out = leave_out(
+            table(), 2, Purpose(), most_seconds=most_seconds, seconds_each=seconds_each, backend="exact", options={}
+        )
+        return None if left_out is None else len(left_out.tests)
+
+    assert found(20) == 14
+    assert found(12) == 10  # fourteen would take fourteen seconds
+    assert found(5) is None
+    begun = float(next(clock))
+    assert found(1, seconds_each=1.0) is None
+    assert float(next(clock)) == begun + 1  # nothing was tried
+
+
+def test_folds_survive_the_file(rposst: Run, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    test, left_out = in_folds(table(), monkeypatch)
+    solved = rposst("solve", "results.csv", "--size", "2", "--out", "test.json", "--error-bars")
+    assert "policies left out in 4 folds" in solved.out
+    back = error_bars.read_left_out(results.parent / "test.json")
+    assert back is not None and back.counts == left_out.counts
+    for method, errors in left_out.errors.items():
+        assert back.errors[method] == pytest.approx(errors)
+    scored = json.loads(rposst("score", "test.json", "new.csv", "--json", "--level", "0.8").out)
+    expected = intervals(test, left_out, table(1, n_policies=3), level=0.8)
+    by_policy = {row["policy"]: (row["low"], row["high"]) for row in scored["scores"]}
+    for place, policy in enumerate("xyz"):
+        assert by_policy[policy] == pytest.approx((expected.low[place], expected.high[place]))
 
 
 def test_too_few_policies_for_the_level_leave_the_ends_open() -> None:
@@ -131,7 +201,7 @@ def test_a_test_that_interpolates_is_warned_of() -> None:
 
 
 def test_it_is_given_up_where_it_takes_too_long() -> None:
-    assert leave_out_one_by_one(table(), 2, Purpose(), backend="exact", options={}, most_seconds=0.0) is None
+    assert leave_out(table(), 2, Purpose(), backend="exact", options={}, most_seconds=0.0) is None
 
 
 # On the command line

@@ -26,7 +26,7 @@ from rposst_opt.reports.pages.page import inline_json
 from rposst_opt.reports.pages.report import Report, gather
 from rposst_opt.reports.pages.report_page import report_page
 from rposst_opt.reports.pages.sections import SECTIONS, Section
-from rposst_opt.unseen.error_bars import leave_out_one_by_one
+from rposst_opt.unseen.error_bars import leave_out
 from rposst_opt.unseen.procedures import Purpose
 
 UNITS = ro.Scale(0.0, 1.0)
@@ -224,7 +224,7 @@ def test_the_first_tile_is_the_error_on_policies_that_were_left_out() -> None:
     problem, scale = purpose.problem(results, 2)
     report = gather(problem, scale=scale, backends=[], made_of=(results, purpose))
     assert report is not None
-    left_out = leave_out_one_by_one(results, 2, purpose, backend="exact", options={})
+    left_out = leave_out(results, 2, purpose, backend="exact", options={})
     assert left_out is not None
     page = report_page(report)
     label, (value, note) = next(iter(tiles_of(page).items()))

@@ -71,7 +71,7 @@ def unseen_words(left_out: LeftOut | None) -> str:
         return "not known: the errors below are those of the policies that the test was tuned on"
     return (
         f"off by about {left_out.mean_error():.3g} on average, {left_out.worst_error():.3g} at worst, in the file's "
-        "units (each policy left out in turn)"
+        f"units ({left_out.words})"
     )
 
 

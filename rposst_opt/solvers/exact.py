@@ -92,9 +92,10 @@ class Exact:
     The answer is a function of the problem. Of the sets of cases within 2e-10 of the largest loss from the best it is
     the one with the least mean loss, then with fewer cases whose results another of them has too, then the first by
     position (`solvers.ties`); its weights have the least mean loss among the optimal ones, then the least sum of
-    squares (`solvers.canonical`). On any machine the cases are the same, the weights within 1e-6 (with curved losses
-    or noise 1e-4, for their optima are flat) and the objective within 1e-9 of the largest loss. Not so where a limit or
-    a gap ended the run early, and where ``Solution.one_of_many`` says that the ties were too many to be looked through.
+    squares (`solvers.canonical`). On any machine the cases are the same, the weights within 1e-7 (where the objective
+    hardly grows beside its optimum 1e-6, with curved losses or noise 1e-4) and the objective within 1e-9 of the largest
+    loss. Not so where a limit or a gap ended the run early, and where ``Solution.one_of_many`` says that the ties were
+    too many to be looked through.
 
     Parameters
     ----------
@@ -429,6 +430,6 @@ def _cases_to_search(problem: Problem, *, everything: bool) -> tuple[IntArray, i
             if problem.first_alike[case] not in taken:
                 taken.add(problem.first_alike[case])
                 distinct.append(case)
-        spare = [case for case in selectable if case not in set(distinct)]
+        spare = sorted(set(selectable).difference(distinct))
         selectable = sorted(distinct + spare[: max(0, problem.size - len(distinct))])
     return np.array(selectable + required, dtype=np.int64), len(required)

@@ -76,10 +76,11 @@ class LocalSearch:
     """A good test by swaps, and a bound from the linear relaxation.
 
     Without a limit of time the answer is a function of the problem, the options and, where scikit-learn is installed,
-    its clusters. On any machine the cases are the same, the weights within 1e-6 (with curved losses or noise 1e-4) and
-    the objective within 1e-9 of the largest loss; not so with noise and tens of cases, whose weights are found to about
-    1e-4 of it. The weights are the best of these cases; of several that are equally good those with the least mean
-    loss, and of these those with the least sum of squares (`solvers.canonical`).
+    its clusters. On any machine the cases are the same, the weights within 1e-7 (where the objective hardly grows
+    beside its optimum 1e-6, with curved losses or noise 1e-4) and the objective within 1e-9 of the largest loss; not so
+    with noise and tens of cases, whose weights are found to about 1e-4 of it. The weights are the best of these cases;
+    of several that are equally good those with the least mean loss, and of these those with the least sum of squares
+    (`solvers.canonical`).
 
     Parameters
     ----------

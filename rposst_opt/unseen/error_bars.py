@@ -12,12 +12,17 @@ that are exchangeable with the tuning ones. It is no promise about policies that
 The cases are chosen again each time: with the cases of the whole table, intervals are too narrow. So
 :math:`w_{-j} \cdot a` needs results on cases that the test itself may lack. Where they are missing, and for estimators
 that learn, the score itself stands in their place (the jackknife), and no such bound is known.
+
+Where there are so many policies that leaving them out one by one takes too long, they are left out in folds, and
+:math:`w_{-j}` is the test without all of j's fold (CV+, of the same paper). Its tests know fewer policies than the one
+that is scored with, so it is off by a little more, and the intervals are a little wider.
 """
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,27 +38,42 @@ from rposst_opt.files.records import TEST_FORMAT, read_record
 from rposst_opt.files.text import named
 from rposst_opt.results import full_scores, is_frame
 from rposst_opt.unseen.procedures import Purpose
+from rposst_opt.unseen.splits import MOST_LEFT_OUT_ONE_BY_ONE, Split, alike, alike_one_by_one
 
 if TYPE_CHECKING:
     import pandas as pd
 
 TOO_FAR_BEHIND = 2.0  # times the error on tuning policies
+FOLDS, SEED = 10, 2023
+SLOW_START = 8  # so many times longer a first run may take than others, with kernels that are yet to be loaded
 
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """Tests that were made without each tuning policy in turn, and how far off they are on it.
+    """Tests that were made without some of the tuning policies, and how far off they are on these.
 
     Attributes
     ----------
     tests : tuple of EfficientTest
         For results in the file's units.
     errors : dict of str to ndarray of shape (n_targets, n_policies)
-        By estimator: what the test without a policy says of it, less its full score.
+        By estimator: what the test without a policy says of it, less its full score. Policies come test by test.
+    counts : tuple of int
+        How many policies each test was made without; every policy was left out once.
     """
 
     tests: tuple[EfficientTest, ...]
     errors: Mapping[str, FloatArray]
+    counts: tuple[int, ...]
+
+    @property
+    def words(self) -> str:
+        """How policies were left out, for people."""
+        return (
+            "each policy left out in turn"
+            if max(self.counts) == 1
+            else f"policies left out in {len(self.counts)} folds"
+        )
 
     def mean_error(self, method: str = WEIGHTS) -> float:
         """By how much scores of policies that were left out are off, on average over policies and targets."""
@@ -64,7 +84,7 @@ class LeftOut:
         return float(np.abs(self.errors[method]).max())
 
 
-def leave_out_one_by_one(
+def leave_out(
     results: FloatArray,
     size: int,
     purpose: Purpose,
@@ -72,8 +92,9 @@ def leave_out_one_by_one(
     backend: str,
     options: Mapping[str, Any],
     most_seconds: float | None = None,
+    seconds_each: float = 0.0,
 ) -> LeftOut | None:
-    """Make a test without each policy in turn; None if that would take longer than it may.
+    """Make tests without each policy in turn; in folds where that takes too long; None if they do, too.
 
     Parameters
     ----------
@@ -84,26 +105,57 @@ def leave_out_one_by_one(
     backend, options
         As for `solve`.
     most_seconds : float, optional
+        That each of the two ways may take. Without it, policies are left out one by one if they are few
+        (`splits.MOST_LEFT_OUT_ONE_BY_ONE`), and in folds if they are many.
+    seconds_each : float
+        What making the test with all policies took, if that is known: what is sure to take too long is not begun.
     """
     n_policies = results.shape[1]
+    ways = [alike_one_by_one(n_policies)]
+    if n_policies > FOLDS:
+        ways.append(alike(n_policies, folds=FOLDS, replicas=1, seed=SEED))
+    if most_seconds is None:
+        ways = ways[:1] if n_policies <= MOST_LEFT_OUT_ONE_BY_ONE else ways[1:]
+    else:
+        ways = [splits for splits in ways if seconds_each * len(splits) <= SLOW_START * most_seconds]
+    make = partial(_made_without, results, size, purpose, backend, options, most_seconds)
+    return next((found for found in map(make, ways) if found is not None), None)
+
+
+def _made_without(
+    results: FloatArray,
+    size: int,
+    purpose: Purpose,
+    backend: str,
+    options: Mapping[str, Any],
+    most_seconds: float | None,
+    splits: Sequence[Split],
+) -> LeftOut | None:
+    """Make a test without the policies of each split; None if that would take longer than it may."""
     started = time.monotonic()
     tests: list[EfficientTest] = []
     errors: list[dict[str, FloatArray]] = []
-    for policy in range(n_policies):
-        problem, scale = purpose.problem(np.delete(results, policy, axis=1), size)
+    for done, split in enumerate(splits, start=1):
+        problem, scale = purpose.problem(results[:, split.tuning(results.shape[1])], size)
         solution = solve(problem, backend, **options)
         if solution.test is None or solution.limit is not None:
             return None
-        test, new = solution.test.in_file_units(scale), results[:, [policy]]
+        test, new = solution.test.in_file_units(scale), results[:, list(split.held_out)]
         full = full_scores(problem.targets, new)
         tests.append(test)
         errors.append({method: test.estimates_by_target(new, method) - full for method in ESTIMATORS})
         elapsed = time.monotonic() - started
-        if policy == 0 and most_seconds is not None and most_seconds > elapsed:
+        if done == 1 and most_seconds is not None and most_seconds > elapsed:
             continue  # the first one may have had kernels to load
-        if most_seconds is not None and elapsed * n_policies / (policy + 1) > most_seconds:
+        if most_seconds is not None and elapsed * len(splits) / done > most_seconds:
             return None
-    return LeftOut(tuple(tests), {method: np.hstack([each[method] for each in errors]) for method in ESTIMATORS})
+    return _left_out(tests, errors)
+
+
+def _left_out(tests: Sequence[EfficientTest], errors: Sequence[Mapping[str, FloatArray]]) -> LeftOut:
+    """Tests, with the errors of each on what it was made without, put together."""
+    together = {method: np.hstack([each[method] for each in errors]) for method in ESTIMATORS}
+    return LeftOut(tuple(tests), together, tuple(int(each[WEIGHTS].shape[1]) for each in errors))
 
 
 class Intervals(NamedTuple):
@@ -139,13 +191,14 @@ def intervals(
         raise ProblemError(f"`level` must lie between 0 and 1, got {level:g}.")
     scores = test.estimate(new_results, method, target=target)
     radii = np.abs(left_out.errors[method][target])
-    centres = np.repeat(scores[None], len(radii), axis=0)
+    by_test = np.repeat(scores[None], len(left_out.tests), axis=0)
     n_applied = 0
     if method == WEIGHTS:
         for place, other in enumerate(left_out.tests):
             if _can_be_applied(other, test, new_results):
-                centres[place] = other.score(new_results)
+                by_test[place] = other.score(new_results)
                 n_applied += 1
+    centres = np.repeat(by_test, left_out.counts, axis=0)
     below, above = np.sort(centres - radii[:, None], axis=0), np.sort(centres + radii[:, None], axis=0)
     return Intervals(scores, _order_statistic(below, 1 - level), _order_statistic(above, level), n_applied)
 
@@ -239,20 +292,27 @@ def warning(left_out: LeftOut, tuned_mean: float) -> str | None:
 
 
 def left_out_record(left_out: LeftOut) -> list[dict[str, Any]]:
-    """The tests without a policy and their errors, as a test's file has them."""
+    """The tests without some policies and their errors on these, as a test's file has them.
+
+    Errors are by target; if a test was made without several policies, by target and policy.
+    """
+    ends = np.cumsum(left_out.counts)
     return [
         {
             "cases": list(test.case_names),
             "weights": test.weights.tolist(),
             **({"offset": test.offset} if test.has_offset else {}),
-            "errors": {method: found[:, place].tolist() for method, found in left_out.errors.items()},
+            "errors": {
+                method: (found[:, end - 1] if count == 1 else found[:, end - count : end]).tolist()
+                for method, found in left_out.errors.items()
+            },
         }
-        for place, test in enumerate(left_out.tests)
+        for test, count, end in zip(left_out.tests, left_out.counts, ends.tolist(), strict=True)
     ]
 
 
 def read_left_out(path: Path) -> LeftOut | None:
-    """The tests without a policy that a test's file has, if it has any; their cases are known by name."""
+    """The tests without some policies that a test's file has, if it has any; their cases are known by name."""
     record = read_record(path, TEST_FORMAT, "test").get("left_out")
     if record is None:
         return None
@@ -267,11 +327,16 @@ def read_left_out(path: Path) -> LeftOut | None:
             )
             for each in record
         ]
-        errors = {
-            method: np.array([each["errors"][method] for each in record], dtype=np.float64).T for method in ESTIMATORS
-        }
-        if not tests or not all(found.ndim == 2 and np.isfinite(found).all() for found in errors.values()):
-            raise ValueError("no numbers")
+        errors = [{method: _errors_by_target(each["errors"][method]) for method in ESTIMATORS} for each in record]
+        return _left_out(tests, errors)
     except (ProblemError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         raise ProblemError(f'{named(path)}: "left_out" is not what was written there.') from None
-    return LeftOut(tuple(tests), errors)
+
+
+def _errors_by_target(record: object) -> FloatArray:
+    """Errors of shape (n_targets, n_policies), as they are in a file."""
+    errors = np.array(record, dtype=np.float64)
+    by_target = errors[:, None] if errors.ndim == 1 else errors
+    if by_target.ndim != 2 or not by_target.size or not np.isfinite(by_target).all():
+        raise ValueError("no numbers")
+    return by_target

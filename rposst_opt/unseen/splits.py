@@ -44,7 +44,7 @@ def alike(n_policies: int, *, folds: int | None, replicas: int, seed: int) -> li
     if n_policies <= FEWEST_TUNED_ON:
         raise ProblemError(f"holding policies out needs at least {FEWEST_TUNED_ON + 1} of them, got {n_policies}.")
     if folds is None and n_policies <= MOST_LEFT_OUT_ONE_BY_ONE:
-        return [Split(Kind.ALIKE, 0, (policy,)) for policy in range(n_policies)]
+        return alike_one_by_one(n_policies)
     count = FOLDS if folds is None else folds
     if not 2 <= count <= n_policies:
         raise ProblemError(f"`folds` must lie between 2 and the {n_policies} policies, got {count}.")
@@ -53,6 +53,11 @@ def alike(n_policies: int, *, folds: int | None, replicas: int, seed: int) -> li
         order = np.random.default_rng([seed, replica]).permutation(n_policies)
         splits += [Split(Kind.ALIKE, replica, tuple(sorted(part.tolist()))) for part in np.array_split(order, count)]
     return splits
+
+
+def alike_one_by_one(n_policies: int) -> list[Split]:
+    """Leave each policy out alone."""
+    return [Split(Kind.ALIKE, 0, (policy,)) for policy in range(n_policies)]
 
 
 def strongest(scores: FloatArray, shares: Sequence[float] = SHARES_OF_STRONGEST) -> list[Split]:

@@ -20,14 +20,14 @@ from rposst_opt.reports.analysis import closing_in, size_curve
 from rposst_opt.reports.pages.explorer import GameValues, game_values
 from rposst_opt.results import Scale
 from rposst_opt.solution import Solution, Status
-from rposst_opt.unseen.error_bars import LeftOut, leave_out_one_by_one
+from rposst_opt.unseen.error_bars import LeftOut, leave_out
 from rposst_opt.unseen.procedures import Purpose
 from rposst_opt.unseen.splits import FEWEST_TUNED_ON
 from rposst_opt.unseen.validation import Validation
 
 SOLVE_SECONDS = 60.0  # for the test itself, and for the best test of each other size
 AGREE_SECONDS = 10.0  # for each backend
-LEFT_OUT_SECONDS = 20.0  # for the test without each policy in turn
+LEFT_OUT_SECONDS = 30.0  # for tests without some policies
 PATIENCE = 4.0  # predicted times are wrong by such factors: beyond it a backend is not asked
 SIZES_BEYOND = 2  # how many sizes above the one asked for are shown
 ROUNDS = 500
@@ -61,7 +61,7 @@ class Report:
     not_asked : mapping of str to str
         Backends that would have taken too long, and how long.
     left_out : LeftOut or None
-        Tests that were made without each policy in turn; None if that is not known how to do, or takes too long.
+        Tests that were made without some policies; None if that is not known how to do, or takes too long.
     validation : Validation or None
         Trials on policies that were held out; None if none were handed over.
     interrupted : bool
@@ -215,21 +215,20 @@ def _solved(
 
 
 def _with_left_out(report: Report, tell: Tell, made_of: tuple[FloatArray, Purpose] | None) -> Report:
-    """The test made again without each policy in turn, where that is known how to do and takes little time."""
+    """The test made again without some policies, where that is known how to do and takes little time."""
     solution = report.solution
-    n_policies = report.problem.n_policies
-    too_long = solution.limit is not None or solution.seconds * n_policies > LEFT_OUT_SECONDS
-    if made_of is None or too_long or n_policies <= FEWEST_TUNED_ON:
+    if made_of is None or solution.limit is not None or report.problem.n_policies <= FEWEST_TUNED_ON:
         return report
-    tell("the test without each policy in turn")
+    tell("the test without some policies")
     results, purpose = made_of
-    left_out = leave_out_one_by_one(
+    left_out = leave_out(
         results,
         report.problem.size,
         purpose,
         backend=solution.backend,
         options={},
-        most_seconds=2 * LEFT_OUT_SECONDS,
+        most_seconds=LEFT_OUT_SECONDS,
+        seconds_each=solution.seconds,
     )
     return replace(report, left_out=left_out)
 

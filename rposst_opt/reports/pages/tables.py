@@ -64,7 +64,7 @@ def _unseen_tile(report: Report, tuned_mean: float) -> dict[str, str]:
     left_out = report.left_out
     if left_out is None:
         return {"label": label} | _validated(report)
-    note = f"on average, with each policy left out in turn; {left_out.worst_error():.4g} at worst"
+    note = f"on average, with {left_out.words}; {left_out.worst_error():.4g} at worst"
     warned = warning(left_out, tuned_mean)
     if warned is not None:
         note += f". Beware: {warned}"
