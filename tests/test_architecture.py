@@ -20,7 +20,7 @@ LAYERS = (
     {"unseen"},
     {"reports"},
     {"experiments"},
-    {"cli"},
+    {"cli", "sklearn"},  # the doors: nothing imports them
 )
 IN_THE_CLI = "rposst_opt.__main__"  # where the command begins: it stands at the root, and belongs to the last room
 FORMULATIONS_MAY_IMPORT = {"rposst_opt.solvers.exact", "rposst_opt.solvers.simultaneous"}  # besides the root
@@ -40,6 +40,7 @@ HOMES = {
     "typer": {"rposst_opt.cli"},
     "joblib": {"rposst_opt.unseen.runner"},
     "distributed": {"rposst_opt.unseen.runner"},
+    "sklearn": {"rposst_opt.sklearn", "rposst_opt.solvers.baselines"},
     "pyspiel": {"rposst_opt.experiments.domains.leduc"},
     "open_spiel": {"rposst_opt.experiments.domains.leduc"},
     "axelrod": {"rposst_opt.experiments.domains.dilemma"},
@@ -148,6 +149,9 @@ def test_no_modules_import_each_other() -> None:
         ("rposst_opt.files.tables", "rposst_opt.reports.wording"),
         ("rposst_opt.reports.analysis", "rposst_opt.experiments.methods"),
         ("rposst_opt.unseen.runner", "rposst_opt.cli"),
+        ("rposst_opt.unseen.validation", "rposst_opt.sklearn"),
+        ("rposst_opt.cli.validating", "rposst_opt.sklearn.selector"),
+        ("rposst_opt.sklearn.selector", "rposst_opt.cli.options"),
         ("rposst_opt.solvers.kernels.response", "formulations.epigraph"),
         ("formulations.convex", "rposst_opt.backends"),
         ("formulations.convex", "rposst_opt.solvers.regret_matching"),

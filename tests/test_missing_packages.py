@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,30 @@ def test_experiments_need_more_than_the_core(package: str, tmp_path: Path) -> No
     told = [line for line in outcome.stderr.splitlines() if line.startswith("rposst: ")]
     assert told == [f"rposst: {message}"] * 2 and outcome.stderr.splitlines()[-1] == told[-1]
     assert not (tmp_path / "reproduced").exists()
+
+
+@pytest.mark.parametrize(
+    ("hidden", "before", "message"),
+    [
+        (["sklearn"], "", "TestSelector needs sklearn, which is not installed: pip install 'rposst-opt[sklearn]'"),
+        (
+            [],
+            "import sklearn.utils.validation; del sklearn.utils.validation.validate_data",
+            f"TestSelector needs scikit-learn 1.6 or newer, got {version('scikit-learn')}: "
+            "pip install 'rposst-opt[sklearn]'",
+        ),
+    ],
+)
+def test_a_selector_without_scikit_learn_or_with_an_old_one(
+    hidden: Sequence[str], before: str, message: str, tmp_path: Path
+) -> None:
+    code = f"""
+{before}
+from rposst_opt.errors import BackendUnavailable
+try:
+    from rposst_opt.sklearn import TestSelector
+except BackendUnavailable as error:
+    print(error)
+"""
+    outcome = run_without(hidden, code, tmp_path)
+    assert outcome.stdout.splitlines() == [message], outcome.stderr
