@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rposst_opt.errors import BackendUnavailable as BackendUnavailable
     from rposst_opt.errors import ProblemError as ProblemError
     from rposst_opt.errors import RposstError as RposstError
+    from rposst_opt.errors import RposstWarning as RposstWarning
     from rposst_opt.errors import Unsupported as Unsupported
     from rposst_opt.losses import AbsoluteError as AbsoluteError
     from rposst_opt.losses import EpsilonInsensitiveError as EpsilonInsensitiveError
@@ -90,6 +91,7 @@ _HOMES = {
         "BackendUnavailable",
         "ProblemError",
         "RposstError",
+        "RposstWarning",
         "Unsupported",
     ),
     "backends.iterative": ("IterativeSelection", "select_iteratively"),

@@ -1,14 +1,25 @@
-"""The arrays that everything here is made of: their types, and how values become arrays, or distributions."""
+"""The arrays that everything here is made of: their types, and how values become arrays, or distributions.
 
-from typing import NamedTuple, TypeVar
+Values that have names (a DataFrame, a Series, a mapping) are matched by these, here and nowhere else; others are taken
+as they stand.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rposst_opt.errors import ProblemError
+from rposst_opt.errors import ProblemError, warn
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from typing_extensions import TypeIs
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+# What an argument may be that is matched by name where it has names; none at all stands for a default.
+NamedValues: TypeAlias = "ArrayLike | pd.DataFrame | pd.Series[Any] | Mapping[Any, Any] | Sequence[Any] | None"
 
 SUM_TOLERANCE = 1e-6  # by how much a distribution written in decimals may miss a sum of one
 
@@ -52,23 +63,230 @@ def as_numbers(name: str, values: object) -> FloatArray:
         raise ProblemError(f"`{name}` must be a table of numbers: {error}.") from None
 
 
-def checked_targets(targets: ArrayLike | None, n_cases: int) -> FloatArray:
-    """Target distributions, one per row, that sum to one exactly; the uniform one if none are given."""
+class Labelled(NamedTuple):
+    """Values with the names of their rows and columns; a list of values has no columns, and may have a title."""
+
+    values: NDArray[Any]
+    rows: list[str] | None
+    columns: list[str] | None
+    title: str | None = None
+
+
+def is_frame(table: object) -> "TypeIs[pd.DataFrame]":
+    """Whether this is a DataFrame; pandas itself is not imported for those who have no use for it."""
+    return hasattr(table, "loc") and hasattr(table, "columns")
+
+
+def _is_series(values: object) -> "TypeIs[pd.Series[Any]]":
+    return hasattr(values, "loc") and hasattr(values, "index") and not hasattr(values, "columns")
+
+
+def labelled(argument: str, values: object) -> Labelled | None:
+    """Values with their names as text; None where they have none."""
+    if is_frame(values):
+        return Labelled(np.asarray(values), _texts(values.index), _texts(values.columns))
+    if hasattr(values, "columns") and hasattr(values, "to_numpy"):  # a table without names of rows, as polars has them
+        return Labelled(np.asarray(values), None, _texts(values.columns))
+    if _is_series(values):
+        return Labelled(np.asarray(values), _texts(values.index), None, _title(values))
+    several = values.values() if isinstance(values, Mapping) else values if isinstance(values, list | tuple) else ()
+    if any(isinstance(part, Mapping) or _is_series(part) for part in several):
+        return _of_parts(argument, list(several), _texts(values) if isinstance(values, Mapping) else None)
+    if isinstance(values, Mapping):
+        return Labelled(_each_a_value(argument, list(several)), _texts(values), None)
+    return None
+
+
+def _texts(names: Iterable[object]) -> list[str]:
+    return [str(name) for name in names]
+
+
+def _title(values: object) -> str | None:
+    name = getattr(values, "name", None)
+    return None if name is None else str(name)
+
+
+def _each_a_value(argument: str, values: Sequence[object]) -> NDArray[Any]:
+    if any(np.ndim(value) > 0 for value in values):  # type: ignore[arg-type]  # it takes anything
+        raise ProblemError(f"every name in `{argument}` must have one value, or a mapping or a Series of them.")
+    return np.array(values, dtype=object)
+
+
+def _of_parts(argument: str, parts: Sequence[object], titles: list[str] | None) -> Labelled:
+    """Several mappings or Series as the rows of one table."""
+    rows: list[NDArray[Any]] = []
+    columns: list[str] = []
+    own_titles: list[str] = []
+    for place, part in enumerate(parts):
+        row = labelled(argument, part)
+        if row is None or row.rows is None or row.columns is not None:
+            raise ProblemError(f"all parts of `{argument}` must be mappings or Series, got {type(part).__name__}.")
+        columns = columns if place else row.rows
+        rows.append(row.values[places_of(f"part {place} of `{argument}`", "name of its part 0", row.rows, columns)])
+        own_titles += [] if row.title is None else [row.title]
+    if titles is None and len(own_titles) == len(rows):
+        titles = own_titles
+    return Labelled(np.array(rows, dtype=object), titles, columns)
+
+
+def places_of(where: str, noun: str, labels: Sequence[str], names: Sequence[str]) -> list[int]:
+    """Where each of the names stands among labels that must be the same names, in any order.
+
+    Examples
+    --------
+    >>> places_of("`targets`", "test case", ["b", "a"], ["a", "b"])
+    [1, 0]
+    >>> places_of("`targets`", "test case", ["b", "x"], ["a", "b"])
+    Traceback (most recent call last):
+    rposst_opt.errors.ProblemError: `targets` must have every test case once and no others; missing: 'a' (1 of 2);
+    unknown: 'x' (1 of 2).
+    """
+    place_of = {label: place for place, label in enumerate(labels)}
+    known = set(names)
+    missing = [name for name in names if name not in place_of]
+    unknown = [label for label in place_of if label not in known]
+    faults = [f"missing: {some_names(missing)} ({len(missing)} of {len(names)})"] if missing else []
+    faults += [f"unknown: {some_names(unknown)} ({len(unknown)} of {len(labels)})"] if unknown else []
+    if len(place_of) < len(labels):
+        again = [label for place, label in enumerate(labels) if place_of[label] != place]
+        faults.append(f"more than once: {some_names(list(dict.fromkeys(again)))}")
+    if faults:
+        raise ProblemError(f"{where} must have every {noun} once and no others; {'; '.join(faults)}.")
+    return [place_of[name] for name in names]
+
+
+def some_names(names: Sequence[str], most: int = 8) -> str:
+    """Names in a message: a few of them, and how many more there are."""
+    listed = ", ".join(repr(name) for name in names[:most])
+    return listed if len(names) <= most else f"{listed} and {len(names) - most} more"
+
+
+def aligned(argument: str, table: Labelled, noun: str, names: Sequence[str]) -> tuple[NDArray[Any], list[str] | None]:
+    """The values with a row per name, in the order of the names, and what the columns are called.
+
+    In the table the names may be those of rows or of columns.
+    """
+    if table.columns is None and table.rows is not None:
+        order = places_of(f"`{argument}`", noun, table.rows, names)
+        return table.values[order, None], None if table.title is None else [table.title]
+    axes = [set(table.rows or ()), set(table.columns or ())]
+    fits = [axis == set(names) for axis in axes]
+    if all(fits):
+        raise ProblemError(
+            f"rows and columns of `{argument}` both have the name of every {noun}, so that it cannot be told which is "
+            "which: give an array, or other names."
+        )
+    if not any(fits):
+        common = [len(axis & set(names)) for axis in axes]
+        if common[0] == common[1] or 2 * max(common) < len(names):
+            raise ProblemError(
+                f"neither rows nor columns of `{argument}` have the name of every {noun}: rows are "
+                f"{some_names(table.rows or [], 4) or 'nameless'} (with {common[0]} of {len(names)} names), columns "
+                f"{some_names(table.columns or [], 4)} (with {common[1]}), and the names {some_names(names, 4)}."
+            )
+        fits = [common[0] > common[1], common[1] > common[0]]
+    values, labels, rest = table.values, table.rows, table.columns
+    if fits[1]:
+        values, labels, rest = values.T, table.columns, table.rows
+    return values[places_of(f"`{argument}`", noun, labels or [], names)], rest
+
+
+def in_order(argument: str, values: object, noun: str, names: Sequence[str]) -> NDArray[Any] | None:
+    """One value per name, in the order of the names; None where the values have no names."""
+    table = labelled(argument, values)
+    if table is None:
+        return None
+    rows, _ = aligned(argument, table, noun, names)
+    if rows.shape[1] != 1:
+        raise ProblemError(f"`{argument}` must have one value per {noun}, got {rows.shape[1]}.")
+    return rows[:, 0]
+
+
+def one_column_each(argument: str, values: "ArrayLike | pd.DataFrame") -> "ArrayLike | pd.DataFrame":
+    """A Series, a mapping or several of these as a DataFrame with a column for each; everything else as it is."""
+    table = None if hasattr(values, "columns") else labelled(argument, values)
+    if table is None:
+        return values
+    import pandas as pd
+
+    if table.columns is None:
+        return pd.DataFrame(table.values[:, None], index=table.rows)
+    return pd.DataFrame(table.values.T, index=table.columns, columns=table.rows)
+
+
+def positions_as_names(count: int) -> tuple[str, ...]:
+    """What things are called that have no names."""
+    return tuple(str(position) for position in range(count))
+
+
+def checked_names(name: str, names: Sequence[object] | None, count: int) -> tuple[str, ...]:
+    """Names that differ from each other, or the positions if none are given; `name` is the argument's."""
+    if names is None:
+        return positions_as_names(count)
+    checked = tuple(str(each) for each in names)
+    if len(checked) != count:
+        noun = {"case_names": "test case", "policy_names": "policy", "target_names": "target"}[name]
+        raise ProblemError(f"`{name}` must have {count} names, one per {noun}, got {len(checked)}.")
+    if len(set(checked)) < count:
+        repeated = next(each for each in checked if checked.count(each) > 1)
+        raise ProblemError(f"`{name}` must differ from each other, got {repeated!r} more than once.")
+    return checked
+
+
+def checked_targets(
+    targets: NamedValues, case_names: Sequence[str], target_names: Sequence[object] | None
+) -> tuple[FloatArray, tuple[str, ...]]:
+    """Target distributions, one per row, that sum to one exactly, and their names; the uniform one if none are given.
+
+    Importances that do not sum to one are scaled, with a warning.
+    """
+    n_cases, own = len(case_names), None
+    given = None if target_names is None else _texts(target_names)
+    if given is not None and tuple(given) == positions_as_names(len(given)):
+        given = None
     if targets is None:
-        return read_only(np.full((1, n_cases), 1.0 / n_cases))
-    rows = as_numbers("targets", targets)
+        return read_only(np.full((1, n_cases), 1.0 / n_cases)), checked_names("target_names", given, 1)
+    table = labelled("targets", targets)
+    if table is None:
+        rows = as_numbers("targets", targets)
+        rows = rows[None] if rows.shape == (n_cases,) else rows
+    else:
+        values, own = aligned("targets", table, "test case", case_names)
+        rows = as_numbers("targets", values.T)
     if rows.ndim != 2 or len(rows) == 0 or rows.shape[1] != n_cases:
         raise ProblemError(f"`targets` must have one row per target and {n_cases} columns, got shape {rows.shape}.")
-    for number, row in enumerate(rows):
-        check_distribution(f"row {number} of `targets`", row)
-    return read_only(rows / rows.sum(axis=1, keepdims=True))
+    if own is not None and given is not None:
+        rows, own = rows[places_of("`targets`", "name of `target_names`", own, given)], None
+    names = checked_names("target_names", given if own is None else own, len(rows))
+    return read_only(_normalised_targets(rows)), names
 
 
-def checked_probabilities(probabilities: ArrayLike | None, shape: tuple[int, int]) -> FloatArray:
+def _normalised_targets(rows: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore"):
+        totals = rows.sum(axis=1)
+    for number, (row, total) in enumerate(zip(rows, totals.tolist(), strict=True)):
+        is_usable = np.isfinite(row).all() and (row >= 0).all() and np.isfinite(total)
+        if is_usable and total == 0:
+            raise ProblemError(f"row {number} of `targets` must have a number above zero, got zeros alone.")
+        check_distribution(f"row {number} of `targets`", row / total if is_usable else row)
+    off = np.flatnonzero(np.abs(totals - 1) > SUM_TOLERANCE)
+    if len(off):
+        which = f"row {off[0]} sums to {totals[off[0]]:.9g}" if len(rows) > 1 else f"they sum to {totals[0]:.9g}"
+        warn(f"`targets` that do not sum to 1 are taken as importances, and divided by their sum: {which}.")
+    scaled: FloatArray = rows / rows.sum(axis=1, keepdims=True)
+    return scaled
+
+
+def checked_probabilities(
+    probabilities: NamedValues, policy_names: Sequence[str], target_names: Sequence[str]
+) -> FloatArray:
     """Probabilities of policies (rows) and targets (columns) that sum to one exactly; all alike if none are given."""
+    shape = len(policy_names), len(target_names)
     if probabilities is None:
         return read_only(np.full(shape, 1.0 / (shape[0] * shape[1])))
-    table = as_numbers("probabilities", probabilities)
+    named = labelled("probabilities", probabilities)
+    by_name = None if named is None else _probabilities_by_name(named, policy_names, target_names)
+    table = as_numbers("probabilities", probabilities if by_name is None else by_name)
     if table.shape != shape:
         raise ProblemError(
             f"`probabilities` must have a row per policy and a column per target, {shape[0]} x {shape[1]}, "
@@ -78,11 +296,24 @@ def checked_probabilities(probabilities: ArrayLike | None, shape: tuple[int, int
     return read_only(table / table.sum())
 
 
-def checked_noise(noise: ArrayLike | None, n_cases: int) -> FloatArray | None:
+def _probabilities_by_name(table: Labelled, policy_names: Sequence[str], target_names: Sequence[str]) -> NDArray[Any]:
+    """Rows and columns in the order of the names; where targets have none, columns are taken as they stand."""
+    n_targets, are_named = len(target_names), tuple(target_names) != positions_as_names(len(target_names))
+    values, own = aligned("probabilities", table, "policy", policy_names)
+    if table.columns is None:
+        return np.repeat(as_numbers("probabilities", values) / n_targets, n_targets, axis=1)
+    one_by_one = n_targets == 1 and values.shape[1] == 1
+    if own is None or one_by_one or not (are_named or set(own) == set(target_names)):
+        return values
+    return values[:, places_of("`probabilities`", "target", own, target_names)]
+
+
+def checked_noise(noise: NamedValues, case_names: Sequence[str]) -> FloatArray | None:
     """The standard error of every case's result; one number stands for all of them."""
     if noise is None:
         return None
-    errors = as_numbers("noise", noise)
+    by_name, n_cases = in_order("noise", noise, "test case", case_names), len(case_names)
+    errors = as_numbers("noise", noise if by_name is None else by_name)
     if errors.shape not in {(), (n_cases,)}:
         raise ProblemError(f"`noise` must be a number or {n_cases} of them, one per test case, got {errors.shape}.")
     if not np.isfinite(errors).all() or (errors < 0).any():

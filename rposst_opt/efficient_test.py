@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rposst_opt.arrays import FloatArray, as_numbers, read_only
-from rposst_opt.errors import ProblemError
+from rposst_opt.arrays import FloatArray, as_numbers, one_column_each, read_only
+from rposst_opt.errors import ProblemError, warn
 from rposst_opt.estimators import WEIGHTS, TuningScores, learned_estimates
-from rposst_opt.results import Scale, full_scores, is_frame
+from rposst_opt.results import Scale, full_scores, is_frame, off_scale
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +39,10 @@ class EfficientTest:
         What is added to every score. With an offset the weights may sum to less than one (`Problem`, `offset`).
     tuning : TuningScores, optional
         What is known of the tuning policies, for estimators that learn from them.
+    scale : Scale, optional
+        The range of results that the test was made for, if that is known: `Problem.from_results` and files know it.
+    is_rescaled : bool
+        Whether offset and tuning are in units in which that range is [0, 1]. Scores are in the table's units anyway.
 
     Examples
     --------
@@ -55,6 +59,8 @@ class EfficientTest:
     n_cases: int
     offset: float
     tuning: TuningScores | None = field(repr=False)
+    scale: Scale | None
+    is_rescaled: bool
 
     def __init__(
         self,
@@ -65,6 +71,8 @@ class EfficientTest:
         case_names: Sequence[str] | None = None,
         offset: float | None = None,
         tuning: TuningScores | None = None,
+        scale: Scale | None = None,
+        is_rescaled: bool = False,
     ) -> None:
         try:
             positions = [operator.index(case) for case in cases]
@@ -92,6 +100,10 @@ class EfficientTest:
         if tuning is not None and len(tuning.results) != len(positions):
             raise ProblemError(f"`tuning` must have a row per case, got {len(tuning.results)} for {len(positions)}.")
         object.__setattr__(self, "tuning", None if tuning is None else tuning.of_cases(order))
+        if is_rescaled and scale is None:
+            raise ProblemError("a test that is rescaled needs its `scale`.")
+        object.__setattr__(self, "scale", scale)
+        object.__setattr__(self, "is_rescaled", bool(is_rescaled))
 
     def full_weights(self) -> FloatArray:
         """The weights over all cases of the full test, zero where a case was not chosen."""
@@ -99,22 +111,48 @@ class EfficientTest:
         full[list(self.cases)] = self.weights
         return full
 
-    def score(self, new_results: "ArrayLike | pd.DataFrame") -> FloatArray:
+    def score(self, new_results: "ArrayLike | pd.DataFrame", *, strict: bool = False) -> FloatArray:
         """One score per policy, in the units of the results.
 
         Parameters
         ----------
         new_results : DataFrame, or array of shape (n_cases, n_policies) or (n_chosen, n_policies)
             A DataFrame is read by the names in its index. An array has a row for every case of the full test, or for
-            the chosen cases alone, in their order.
+            the chosen cases alone, in their order. A Series or a dict has one policy's results, by case.
+        strict : bool
+            Whether results that seem to be on another scale than the test was made for are refused. There is a
+            warning otherwise, unless that scale is not known.
         """
         rows = self.rows_of(new_results)
+        self._check_scale(rows, strict=strict)
+        return self.in_table_units().weighed(rows)
+
+    def weighed(self, rows: FloatArray) -> FloatArray:
+        """Scores from the results on the test's cases alone, in the units of its own offset, whatever they are."""
         # Not a matrix product: that may round equal columns differently, and equal policies must rank alike.
         scores: FloatArray = self.offset + (self.weights[:, None] * rows).sum(axis=0)
         return scores
 
+    def _check_scale(self, rows: FloatArray, *, strict: bool) -> None:
+        """Warn of results that are not on the scale that the test was made for; or refuse them."""
+        if self.scale is None:
+            if strict:
+                raise ProblemError("the test does not know for what range of results it was made: leave `strict` out.")
+            return
+        tuning = self.in_table_units().tuning
+        message = off_scale(self.scale, rows, None if tuning is None else tuning.results)
+        if message is not None and strict:
+            raise ProblemError(message)
+        if message is not None:
+            warn(message)
+
     def estimate(
-        self, new_results: "ArrayLike | pd.DataFrame", method: str = WEIGHTS, *, target: int = 0
+        self,
+        new_results: "ArrayLike | pd.DataFrame",
+        method: str = WEIGHTS,
+        *,
+        target: int = 0,
+        strict: bool = False,
     ) -> FloatArray:
         """The full test's score of every policy, as well as it can be told from the test's cases.
 
@@ -126,24 +164,32 @@ class EfficientTest:
             One of `rposst_opt.estimators.ESTIMATORS`: the test's own weights, or what learns from tuning policies.
         target : int
             Which target's score is estimated, by its row in `Problem.targets`; the weights' score is the same for all.
+        strict : bool
+            As for `score`.
         """
-        estimates = self.estimates_by_target(new_results, method)
+        estimates = self.estimates_by_target(new_results, method, strict=strict)
         if not 0 <= target < len(estimates):
             raise ProblemError(f"`target` must lie in 0..{len(estimates) - 1}, got {target}.")
         chosen: FloatArray = estimates[target]
         return chosen
 
-    def estimates_by_target(self, new_results: "ArrayLike | pd.DataFrame", method: str = WEIGHTS) -> FloatArray:
+    def estimates_by_target(
+        self, new_results: "ArrayLike | pd.DataFrame", method: str = WEIGHTS, *, strict: bool = False
+    ) -> FloatArray:
         """The estimates for every target (row) of every policy (column)."""
+        rows, test = self.rows_of(new_results), self.in_table_units()
+        self._check_scale(rows, strict=strict)
         if method == WEIGHTS:
-            n_targets = 1 if self.tuning is None else len(self.tuning.full_scores)
-            return np.repeat(self.score(new_results)[None], n_targets, axis=0)
-        return learned_estimates(method, self.tuning, self.rows_of(new_results))
+            n_targets = 1 if test.tuning is None else len(test.tuning.full_scores)
+            return np.repeat(test.weighed(rows)[None], n_targets, axis=0)
+        return learned_estimates(method, test.tuning, rows)
 
-    def tuned_on(self, results: FloatArray, targets: FloatArray) -> "EfficientTest":
+    def tuned_on(
+        self, results: FloatArray, targets: FloatArray, *, scale: Scale | None = None, is_rescaled: bool = False
+    ) -> "EfficientTest":
         """The same test, with what estimators learn from the tuning policies' results on all cases."""
         tuning = TuningScores(results[list(self.cases)], full_scores(targets, results))
-        return self._with(tuning=tuning)
+        return self._with(tuning=tuning, **({} if scale is None else {"scale": scale, "is_rescaled": is_rescaled}))
 
     @property
     def has_offset(self) -> bool:
@@ -151,12 +197,30 @@ class EfficientTest:
         return self.offset != 0.0 or abs(float(self.weights.sum()) - 1.0) > WEIGHT_TOLERANCE
 
     def in_file_units(self, scale: Scale) -> "EfficientTest":
-        """The same test for results that are not rescaled: an offset depends on units, weights do not."""
+        """The same test for results that are not rescaled: an offset depends on units, weights do not.
+
+        A test that knows its scale, and is in the table's units already, stays as it is.
+        """
+        if self.scale is not None and not self.is_rescaled:
+            return self
         tuning = None if self.tuning is None else self.tuning.in_file_units(scale)
+        known = {"scale": scale, "is_rescaled": False} if self.is_rescaled else {}
         if not self.has_offset:
-            return self._with(tuning=tuning)
+            return self._with(tuning=tuning, **known)
         missing = 1.0 - float(self.weights.sum())
-        return self._with(offset=scale.low * missing + scale.error_in_file_units(self.offset), tuning=tuning)
+        offset = scale.low * missing + scale.error_in_file_units(self.offset)
+        return self._with(offset=offset, tuning=tuning, **known)
+
+    def in_table_units(self) -> "EfficientTest":
+        """The same test with offset and tuning in the units of the table that it was made of, as far as it knows."""
+        return self.in_file_units(self.scale) if self.scale is not None and self.is_rescaled else self
+
+    def offset_on(self, scale: Scale | None) -> float:
+        """The offset in units that were rescaled so, if the test knows in which units it is; else as it stands."""
+        if scale is None or self.scale is None or self.is_rescaled or not self.has_offset:
+            return self.offset
+        missing = 1.0 - float(self.weights.sum())
+        return float(scale.error_from_file_units(np.array(self.offset - scale.low * missing)))
 
     def _with(self, **changes: object) -> "EfficientTest":
         """A copy in which some fields are others; the weights keep every bit."""
@@ -167,6 +231,7 @@ class EfficientTest:
 
     def rows_of(self, new_results: "ArrayLike | pd.DataFrame") -> FloatArray:
         """The results on the test's cases, in their order."""
+        new_results = one_column_each("new_results", new_results)
         rows = self._rows_by_name(new_results) if is_frame(new_results) else self._rows_by_position(new_results)
         if not np.isfinite(rows).all():
             raise ProblemError("`new_results` must be finite for the cases of the test.")

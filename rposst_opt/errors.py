@@ -4,8 +4,10 @@ Every message names the thing, the rule, the value and the way out, on one line.
 (`Solution.limit`), not an error.
 """
 
+import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
+from inspect import currentframe
 
 
 class RposstError(Exception):
@@ -30,6 +32,18 @@ class Unsupported(RposstError):
 
 class BackendFailure(RposstError):
     """A backend broke its contract: its test is not one, or its bound is above the objective."""
+
+
+class RposstWarning(UserWarning):
+    """What this package does with data that is usable, and may not mean what it seems to."""
+
+
+def warn(message: str) -> None:
+    """Warn at the line that called the package, wherever in the package the reason was found."""
+    level, frame = 1, currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, RposstWarning, stacklevel=level - 1 if frame is None else level)
 
 
 def check_installed(who_needs: str, packages: Sequence[str], *, extra: str) -> None:

@@ -3,13 +3,14 @@
 `Problem` checks all data, and `Problem.objective` is the only code in the package that says how good a test is.
 """
 
+# Long because what states a problem and what judges a test are one class, and every argument is explained there.
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,11 +18,14 @@ from numpy.typing import ArrayLike
 from rposst_opt.arrays import (
     FloatArray,
     IntArray,
+    NamedValues,
     Scenarios,
+    checked_names,
     checked_noise,
     checked_noise_weight,
     checked_probabilities,
     checked_targets,
+    is_frame,
     read_only,
 )
 from rposst_opt.efficient_test import WEIGHT_TOLERANCE, EfficientTest
@@ -29,15 +33,17 @@ from rposst_opt.errors import ProblemError
 from rposst_opt.losses import AbsoluteError, Loss, PiecewiseQuadratic
 from rposst_opt.measures import CVaR, Measure, check_tail_weight
 from rposst_opt.results import (
+    Scale,
     check_finite,
-    checked_names,
+    finite_table,
     first_alike,
     full_scores,
-    is_frame,
     numeric_table,
     positions_of,
+    softmax_targets,
     unused_names,
 )
+from rposst_opt.results import rescale as to_unit_range
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,20 +77,26 @@ class Problem:
     Parameters
     ----------
     results : array of shape (n_cases, n_policies), or DataFrame
-        Test case results A: a row is a test case, a column a tuning policy. A DataFrame brings its names.
+        Test case results A: a row is a test case, a column a tuning policy. A DataFrame brings its names, as text. What
+        else has names (a DataFrame, a Series, a dict) is matched with these, and must have all of them and no others;
+        arrays and lists are taken in order. Where results have no names, their positions "0", "1" and so on are.
     size : int
         How many cases to choose (m), besides the required ones.
     measure : Measure
         How scenarios are weighed; the worst 1 % by default, as in the paper.
     loss : Loss
         What a wrong score costs; the absolute error by default.
-    targets : array of shape (n_targets, n_cases), optional
-        Target distributions σ, one per row; the uniform one by default.
-    probabilities : array of shape (n_policies, n_targets), optional
-        How likely each (policy, target) pair is (Ψ); all alike by default.
+    targets : array of shape (n_targets, n_cases) or (n_cases,), DataFrame, Series or dict, optional
+        Target distributions σ, one per row; the uniform one by default. In a DataFrame, test cases may be the columns
+        or the rows; a dict has an importance for every case, or a dict or Series of these for every target.
+        Importances that do not sum to one are divided by their sum, with an `RposstWarning`.
+    probabilities : array of shape (n_policies, n_targets), DataFrame, Series or dict, optional
+        How likely each (policy, target) pair is (Ψ); all alike by default. A Series or a dict has one for every policy,
+        which is shared out equally among targets. Targets without names are matched with columns in order.
     required_cases, forbidden_cases : iterable of int or str
         Cases that every test has (τ⁰) or none may have, by position or by name.
-    case_names, policy_names : sequence of str, optional
+    case_names, policy_names, target_names : sequence of str, optional
+        If they are not given, those that results and targets bring.
     offset : bool
         Whether a score may have an offset and weights that sum to less than one:
 
@@ -93,12 +105,15 @@ class Problem:
 
         Scores stay in the range of results. The paper has none; with one, tests of few cases are often much closer
         for policies that they were not tuned on.
-    noise : array of shape (n_cases,) or float, optional
+    noise : array of shape (n_cases,), Series, dict or float, optional
         The standard error s_x of each case's result, from repetitions, say. A score then has the standard error
         :math:`\|s \circ w\|_2`, and `noise_weight` times that is added to the objective.
     noise_weight : float
         κ; by default √(2/π), for :math:`E|bias + noise| \le |bias| + \sqrt{2/\pi}\,\|s \circ w\|_2` if the noise is
         normal and the loss is the absolute error. With other losses it is a price like any other.
+    scale : Scale, optional
+        The interval of the table's own units that was mapped to [0, 1] to make `results`, and Scale(0, 1) where they
+        are as they were; `from_results` sets it. Scores of tests are then in the table's units.
 
     Examples
     --------
@@ -122,6 +137,8 @@ class Problem:
     offset: bool
     noise: FloatArray | None
     noise_weight: float
+    target_names: tuple[str, ...]
+    scale: Scale | None
 
     def __init__(
         self,
@@ -130,15 +147,17 @@ class Problem:
         size: int,
         measure: Measure | None = None,
         loss: Loss | None = None,
-        targets: ArrayLike | None = None,
-        probabilities: ArrayLike | None = None,
+        targets: NamedValues = None,
+        probabilities: NamedValues = None,
         required_cases: Iterable[int | str] = (),
         forbidden_cases: Iterable[int | str] = (),
         case_names: Sequence[str] | None = None,
         policy_names: Sequence[str] | None = None,
         offset: bool = False,
-        noise: ArrayLike | None = None,
+        noise: NamedValues = None,
         noise_weight: float = NOISE_WEIGHT,
+        target_names: Sequence[str] | None = None,
+        scale: Scale | None = None,
     ) -> None:
         set_field = object.__setattr__  # the fields are frozen for everyone else
         if is_frame(results):
@@ -153,13 +172,14 @@ class Problem:
         set_field(self, "case_names", checked_names("case_names", case_names, n_cases))
         set_field(self, "policy_names", checked_names("policy_names", policy_names, n_policies))
         check_finite(table, self.case_names, self.policy_names)
-        set_field(self, "noise", checked_noise(noise, n_cases))
+        set_field(self, "noise", checked_noise(noise, self.case_names))
         set_field(self, "noise_weight", checked_noise_weight(noise_weight))
         self._check_range()
 
-        set_field(self, "targets", checked_targets(targets, n_cases))
-        shape = (n_policies, len(self.targets))
-        set_field(self, "probabilities", checked_probabilities(probabilities, shape))
+        rows, names = checked_targets(targets, self.case_names, target_names)
+        set_field(self, "targets", rows)
+        set_field(self, "target_names", names)
+        set_field(self, "probabilities", checked_probabilities(probabilities, self.policy_names, names))
 
         required, forbidden = self._positions(required_cases), self._positions(forbidden_cases)
         for case in required:
@@ -169,6 +189,57 @@ class Problem:
         set_field(self, "forbidden_cases", forbidden)
         set_field(self, "size", self._checked_size(size))
         set_field(self, "offset", _instance_of(bool, "offset", offset))
+        set_field(self, "scale", scale if scale is None else _instance_of(Scale, "scale", scale))
+
+    @classmethod
+    def from_results(
+        cls,
+        results: "ArrayLike | pd.DataFrame",
+        *,
+        size: int,
+        rescale: bool = True,
+        betas: Sequence[float] | None = None,
+        noise: NamedValues = None,
+        **stated: Any,
+    ) -> "Problem":
+        """The problem of a table that is in units of its own, stated as the command line does.
+
+        Objective, losses and bounds are in rescaled units; ``problem.scale.error_in_file_units`` has them in the
+        table's. Scores and estimates of the tests that are found are in the table's units, also with an offset.
+
+        Parameters
+        ----------
+        results : array of shape (n_cases, n_policies), or DataFrame
+        size : int
+        rescale : bool
+            Whether to map all results to [0, 1] first, as the paper does.
+        betas : sequence of float, optional
+            In the place of targets: those that `softmax_targets` makes of the rescaled results.
+        noise : array of shape (n_cases,), Series, dict or float, optional
+            Standard errors, in the table's units.
+        **stated
+            All else that `Problem` takes.
+
+        Examples
+        --------
+        >>> problem = Problem.from_results([[0.0, 100.0], [100.0, 0.0], [40.0, 60.0]], size=1, betas=(0, 1))
+        >>> problem.results.max(), problem.scale, problem.target_names
+        (np.float64(1.0), Scale(low=0.0, high=100.0), ('beta 0', 'beta 1'))
+        """
+        values, scale = to_unit_range(results) if rescale else (finite_table(results), Scale(0.0, 1.0))
+        stated = {name: value for name, value in stated.items() if value is not None}
+        if is_frame(results):
+            stated = {"case_names": list(results.index), "policy_names": list(results.columns)} | stated
+        if betas is not None and "targets" in stated:
+            raise ProblemError("`betas` and `targets` exclude each other: give one of them.")
+        if betas is not None:
+            names = [f"beta {beta:g}" for beta in betas]
+            of_betas = {"target_names": names} if len(set(names)) == len(names) else {}
+            stated = of_betas | stated | {"targets": softmax_targets(values, betas)}
+        problem = cls(results=values, size=size, noise=noise, scale=scale, **stated)
+        if not rescale or problem.noise is None:
+            return problem
+        return replace(problem, noise=scale.error_from_file_units(problem.noise))
 
     def _check_range(self) -> None:
         if not (np.isfinite(self.loss_scale) and np.isfinite(self.rounding)):
@@ -263,6 +334,7 @@ class Problem:
             policy_names=self.policy_names,
             noise=None if self.noise is None else [*self.noise, 0.0, 0.0],
             noise_weight=self.noise_weight,
+            target_names=self.target_names,
         )
 
     def from_stated(self, test: EfficientTest) -> EfficientTest:
@@ -280,7 +352,7 @@ class Problem:
             return test
         low, high = float(self.results.min()), float(self.results.max())
         missing = max(1.0 - float(test.weights.sum()), 0.0)
-        share = (test.offset - missing * low) / (high - low) if high > low else 0.0
+        share = (test.offset_on(self.scale) - missing * low) / (high - low) if high > low else 0.0
         of_high = min(max(share, 0.0), missing)
         weights = [*test.weights, missing - of_high, of_high]
         return self.stated.test(cases=[*test.cases, self.n_cases, self.n_cases + 1], weights=weights)
@@ -365,7 +437,21 @@ class Problem:
             case_names=[self.case_names[case] for case in positions],
             n_cases=self.n_cases,
             offset=offset,
+            **self._scale_of_tests,
         )
+
+    @cached_property
+    def _scale_of_tests(self) -> dict[str, Any]:
+        """What a test is told of the range of results that it is made for, and of its own units."""
+        if self.scale is None:
+            return {}
+        if self.scale == Scale(0.0, 1.0):
+            return {"scale": Scale(float(self.results.min()), float(self.results.max()))}
+        return {"scale": self.scale, "is_rescaled": True}
+
+    def tuned(self, test: EfficientTest) -> EfficientTest:
+        """The same test, in the units of this problem, with all that it can know of the results it was tuned on."""
+        return test.tuned_on(self.results, self.targets, **self._scale_of_tests)
 
     def why_not(self, test: EfficientTest) -> str | None:
         """Why this test is not an answer to this problem, or None if it is one."""
@@ -384,15 +470,16 @@ class Problem:
         missing_weight = 1.0 - float(test.weights.sum())
         least, most = missing_weight * float(self.results.min()), missing_weight * float(self.results.max())
         slack = WEIGHT_TOLERANCE * max(1.0, float(np.abs(self.results).max()))
-        if not least - slack <= test.offset <= most + slack:
-            return f"its offset of {test.offset:g} is beyond the range of results, {least:g} to {most:g}"
+        offset = test.offset_on(self.scale)
+        if not least - slack <= offset <= most + slack:
+            return f"its offset of {offset:g} is beyond the range of results, {least:g} to {most:g}"
         return None
 
     def scores(self, test: EfficientTest) -> FloatArray:
         """The small test's score of every tuning policy."""
         if test.n_cases != self.n_cases:
             raise ProblemError(f"a test of {test.n_cases} test cases does not fit a problem of {self.n_cases}.")
-        scores: FloatArray = test.offset + test.weights @ self.results[list(test.cases)]
+        scores: FloatArray = test.offset_on(self.scale) + test.weights @ self.results[list(test.cases)]
         return scores
 
     def losses(self, test: EfficientTest) -> FloatArray:

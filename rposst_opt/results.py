@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rposst_opt.arrays import FloatArray, IntArray, as_numbers
-from rposst_opt.errors import ProblemError
+from rposst_opt.arrays import FloatArray, IntArray, as_numbers, some_names
+from rposst_opt.arrays import is_frame as is_frame
+from rposst_opt.errors import ProblemError, warn
 
 if TYPE_CHECKING:
     import pandas as pd
-    from typing_extensions import TypeIs
 
 _Scores = TypeVar("_Scores", float, FloatArray)
 TARGET_BITS = 40  # of softmax targets, before they are scaled to sum to one
+BEYOND_UNIT_RANGE = 1e-6  # by how much results that were rescaled may miss [0, 1] after rounding to decimals
 SUMMED_AT_ONCE = 2**20  # products that are held in memory
 ALIKE_STEPS = 16  # of rounding at the largest result: rows that differ by no more are alike
 
@@ -43,9 +44,58 @@ class Scale:
         return self.low * (1 - score) + self.high * score
 
 
-def is_frame(table: object) -> "TypeIs[pd.DataFrame]":
-    """Whether this is a DataFrame; pandas itself is not imported for those who have no use for it."""
-    return hasattr(table, "loc") and hasattr(table, "columns")
+# When new results are not on the scale that a test was made for.
+OFF_BY = 0.5  # of the range: beyond it by more, no policy is merely better
+WELL_WITHIN = 0.05  # of the range: a factor of 100 must bring results back to it, up to so much
+AT_LEAST = 0.25  # of the largest result of the range: so far the largest new one must reach when the factor is right
+SLIVER = 0.015  # of the largest result of the range: so small are all that are too small by a factor of 100
+
+
+def off_scale(scale: Scale, new: FloatArray, known: FloatArray | None = None) -> str | None:
+    """What is suspicious about the scale of new results, given the range that a test was made for; None if nothing is.
+
+    Parameters
+    ----------
+    scale : Scale
+        The range of results that the test was made for.
+    new : ndarray of shape (n_chosen, n_policies)
+    known : ndarray of shape (n_chosen, n_tuning_policies), optional
+        They are part of the range. If those of a tuning policy are as small as the new ones, there is nothing to doubt.
+
+    Examples
+    --------
+    >>> off_scale(Scale(0.0, 1.0), np.array([[87.3, 12.0]]))
+    'the new results reach 87.3, and the test was made for results from 0 to 1: percent?'
+    >>> off_scale(Scale(0.0, 1.0), np.array([[1.1, 0.9]]))
+    """
+    if new.size == 0:
+        return None
+    seen = [scale.low, scale.high] if known is None else [scale.low, scale.high, float(known.min()), float(known.max())]
+    low, high, least, most = min(seen), max(seen), float(new.min()), float(new.max())
+    spread, largest, size = high - low, max(abs(low), abs(high)), max(abs(least), abs(most))
+    made_for = f"and the test was made for results from {low:g} to {high:g}"
+
+    def is_right_when(factor: float) -> bool:
+        slack = WELL_WITHIN * spread
+        return low - slack <= least * factor and most * factor <= high + slack and size * factor >= AT_LEAST * largest
+
+    if spread <= 0:
+        return None
+    if max(low - least, most - high) > OFF_BY * spread:
+        reach = most if most - high > low - least else least
+        guess = "are they in the same units?"
+        if is_right_when(0.01):
+            guess = "percent?" if low >= 0 and high <= 1 else "are they too large by a factor of 100?"
+        elif is_right_when(100.0):
+            guess = "are they too small by a factor of 100?"
+        elif most - least <= spread:
+            guess = "are they shifted, or in other units?"
+        return f"the new results reach {reach:g}, {made_for}: {guess}"
+    # Around zero many results may be small, if some are negative; only tuning policies can then tell what is usual.
+    as_small = low < 0 < high if known is None else bool((np.abs(known).max(axis=0) <= SLIVER * largest).any())
+    if size <= SLIVER * largest and is_right_when(100.0) and not as_small:
+        return f"the new results reach only {most:g}, {made_for}: are they too small by a factor of 100?"
+    return None
 
 
 def finite_table(results: "ArrayLike | pd.DataFrame") -> FloatArray:
@@ -77,23 +127,6 @@ def check_finite(table: FloatArray, case_names: Sequence[str], policy_names: Seq
         )
 
 
-def checked_names(name: str, names: Sequence[object] | None, count: int) -> tuple[str, ...]:
-    """Names that differ from each other, or the positions if none are given; `name` is the argument's."""
-    if names is None:
-        return tuple(str(position) for position in range(count))
-    checked = tuple(str(each) for each in names)
-    if len(checked) != count:
-        raise ProblemError(f"`{name}` must have {count} names, one per {_noun(name)}, got {len(checked)}.")
-    if len(set(checked)) < count:
-        repeated = next(each for each in checked if checked.count(each) > 1)
-        raise ProblemError(f"`{name}` must differ from each other, got {repeated!r} more than once.")
-    return checked
-
-
-def _noun(name: str) -> str:
-    return "test case" if name == "case_names" else "policy"
-
-
 def positions_of(cases: Iterable[int | str], position_of_name: Mapping[str, int]) -> tuple[int, ...]:
     """The positions of cases that are given by position or by name, ascending and each once."""
     n_cases = len(position_of_name)
@@ -101,18 +134,13 @@ def positions_of(cases: Iterable[int | str], position_of_name: Mapping[str, int]
     for case in (cases,) if isinstance(cases, str) else cases:
         if isinstance(case, str):
             if case not in position_of_name:
-                raise ProblemError(f"unknown test case {case!r}. Known: {_some(list(position_of_name))}.")
+                raise ProblemError(f"unknown test case {case!r}. Known: {some_names(list(position_of_name))}.")
             positions.add(position_of_name[case])
         elif isinstance(case, bool) or not isinstance(case, int | np.integer) or not 0 <= case < n_cases:
             raise ProblemError(f"unknown test case {case!r}: give a name, or a position from 0 to {n_cases - 1}.")
         else:
             positions.add(int(case))
     return tuple(sorted(positions))
-
-
-def _some(names: Sequence[str], most: int = 8) -> str:
-    listed = ", ".join(repr(name) for name in names[:most])
-    return listed if len(names) <= most else f"{listed} and {len(names) - most} more"
 
 
 def unused_names(taken: Sequence[str], wanted: Sequence[str]) -> list[str]:
@@ -140,12 +168,13 @@ def rescale(results: ArrayLike) -> tuple[FloatArray, Scale]:
     return np.clip((results / 2 - low / 2) / half_spread, 0.0, 1.0), Scale(low, high)
 
 
-def softmax_targets(results: ArrayLike, betas: Sequence[float] = (0, 1, 2, 4)) -> FloatArray:
+def softmax_targets(results: "ArrayLike | pd.DataFrame", betas: Sequence[float] = (0, 1, 2, 4)) -> FloatArray:
     """Target distributions that put the more weight on a test case the lower its mean result is (paper, section 5).
 
     Parameters
     ----------
-    results : array of shape (n_cases, n_policies)
+    results : array of shape (n_cases, n_policies), or DataFrame
+        The paper's are rescaled to [0, 1]; others come with a warning, since what a beta means depends on the scale.
     betas : sequence of float
         How sharply; zero is the uniform distribution.
 
@@ -161,7 +190,25 @@ def softmax_targets(results: ArrayLike, betas: Sequence[float] = (0, 1, 2, 4)) -
     array([[0.5  , 0.5  ],
            [0.731, 0.269]])
     """
-    results = finite_table(results)
+    table = finite_table(results)
+    targets = targets_of(table, betas)
+    warn_of_scale(table, betas)
+    return targets
+
+
+def warn_of_scale(table: FloatArray, betas: Sequence[float]) -> None:
+    """Warn where softmax targets are made of results that were not rescaled, and that makes a difference."""
+    low, high = float(table.min()), float(table.max())
+    if np.any(betas) and low < high and (low < -BEYOND_UNIT_RANGE or high > 1 + BEYOND_UNIT_RANGE):
+        warn(
+            f"softmax targets are made of results from {low:g} to {high:g}, and how sharp they are "
+            "depends on the scale of results: map these to [0, 1] first, with `rescale`, `Problem.from_results` or "
+            "--rescale."
+        )
+
+
+def targets_of(results: FloatArray, betas: Sequence[float]) -> FloatArray:
+    """`softmax_targets` of a table that was looked at before: nothing is said of its scale."""
     sharpness = np.asarray(betas, dtype=np.float64)
     if sharpness.ndim != 1 or len(sharpness) == 0 or not np.isfinite(sharpness).all():
         raise ProblemError(f"`betas` must be a list of finite numbers, got {betas}.")

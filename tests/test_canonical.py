@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 import rposst_opt as ro
 from rposst_opt import analysis
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.results import first_alike
+from rposst_opt.results import first_alike, targets_of
 from rposst_opt.solvers import canonical, exact, local_search, ties
 from rposst_opt.solvers.canonical import Weighed, Weigher, least_squares_weights
 from rposst_opt.solvers.exact import Exact
@@ -45,7 +45,7 @@ def full_of_ties(count: int, seed: int) -> Iterator[tuple[ro.Problem, np.random.
         results = KINDS[number % len(KINDS)](rng, n, p)
         betas = (0, 1, 2, 4)[: int(rng.integers(1, 5))]
         measure = MEASURES[number // len(KINDS) % len(MEASURES)]
-        problem = ro.Problem(results=results, size=size, measure=measure, targets=ro.softmax_targets(results, betas))
+        problem = ro.Problem(results=results, size=size, measure=measure, targets=targets_of(results, betas))
         yield problem, rng
 
 

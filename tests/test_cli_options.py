@@ -230,11 +230,12 @@ class TestNumbersAtTheEdge:
         write_table(tmp_path / "results.csv", ["a", "b", "c"], ["p", "q"], self.TABLES[name])
         outcome = rposst("solve", "results.csv", "--size", "2", "--no-rescale", *options.split())
         assert not re.search(r"\bnan\b", outcome.out)
+        said = [line for line in outcome.err.splitlines() if not line.startswith("Note: softmax targets are made of ")]
         if outcome.code == 0:
-            assert outcome.err == ""
+            assert said == []
         else:
             assert (outcome.code, outcome.out) == (2, "")
-            assert len(outcome.err.splitlines()) == 1
+            assert len(said) == 1
 
     @pytest.mark.parametrize("name", ["constant", "zero", "constant and huge"])
     def test_a_constant_table_has_nothing_to_miss(self, rposst: Run, tmp_path: Path, name: str) -> None:

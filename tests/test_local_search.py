@@ -17,6 +17,7 @@ from rposst_opt.arrays import FloatArray
 from rposst_opt.backends.iterative import select_iteratively
 from rposst_opt.contract import Budget, Progress
 from rposst_opt.experiments.domains import racing_arrows
+from rposst_opt.results import targets_of
 from rposst_opt.solvers import local_search
 from rposst_opt.solvers.kernels.cut_mixture import make_cut_mixture
 from rposst_opt.solvers.kernels.response import scaled_problem_arrays
@@ -53,7 +54,7 @@ def some_problems(count: int) -> list[ro.Problem]:
         n, p, m = int(rng.integers(15, 36)), int(rng.integers(8, 15)), int(rng.integers(1, 5))
         results = made(kind, n, p, seed)
         measure = measures[int(rng.integers(4))]
-        targets = ro.softmax_targets(results)
+        targets = targets_of(results, (0, 1, 2, 4))
         found.append(ro.Problem(results=results, size=m, targets=targets, measure=measure))
     return found
 
@@ -76,7 +77,7 @@ def test_it_is_never_worse_than_iterative_selection_or_anchors(seed: int) -> Non
     rng = np.random.default_rng(seed)
     kind = ("answers", "uniform", "low-rank", "arrows")[seed % 4]
     results = made(kind, int(rng.integers(30, 120)), int(rng.integers(8, 30)), seed)
-    problem = ro.Problem(results=results, size=int(rng.integers(2, 9)), targets=ro.softmax_targets(results))
+    problem = ro.Problem(results=results, size=int(rng.integers(2, 9)), targets=targets_of(results, (0, 1, 2, 4)))
     found = ro.solve(problem, "local-search", kicks=1)
     assert found.objective <= select_iteratively(problem, "exact").objective + 1e-9
     assert found.objective <= ro.solve(problem, "kmeans-anchors").objective + 1e-9
@@ -147,7 +148,7 @@ def test_the_relaxation_of_many_cases_is_that_of_a_linear_program(
     """Least t with |Σ w_x A[x, j] - b_s| ≤ t in every scenario, over all weights: no column generation here."""
     monkeypatch.setattr(local_search, "MOST_RELAXED", most)
     results = made(("answers", "uniform", "low-rank", "arrows")[seed], 150, 12, seed)
-    problem = ro.Problem(results=results, size=3, targets=ro.softmax_targets(results), measure=ro.WorstCase())
+    problem = ro.Problem(results=results, size=3, targets=targets_of(results, (0, 1, 2, 4)), measure=ro.WorstCase())
     rows, targets = problem.results[:, problem.scenarios.policies].T, problem.scenarios.full_scores
     one = np.ones((len(targets), 1))
     relaxed = linprog(
@@ -172,7 +173,7 @@ def test_required_and_forbidden_cases_are_heeded(problem: ro.Problem, seed: int)
 
 def test_the_number_of_threads_does_not_change_the_answer() -> None:
     results = answers(80, 25, 3)
-    problem = ro.Problem(results=results, size=6, targets=ro.softmax_targets(results))
+    problem = ro.Problem(results=results, size=6, targets=targets_of(results, (0, 1, 2, 4)))
     found = [ro.solve(problem, "local-search", threads=threads, kicks=3) for threads in (1, 2, 3)]
     for other in found[1:]:
         assert other.test is not None
@@ -191,7 +192,7 @@ def test_seeds_make_other_kicks() -> None:
 
 def test_many_cases_are_solved_with_a_proved_gap_in_the_time_given() -> None:
     results = answers(1000, 40, 0)
-    problem = ro.Problem(results=results, size=12, targets=ro.softmax_targets(results))
+    problem = ro.Problem(results=results, size=12, targets=targets_of(results, (0, 1, 2, 4)))
     ro.solve(ro.Problem(results=results[:20], size=2), "local-search", kicks=1)  # compiled by now
     started = time.perf_counter()
     found = ro.solve(problem, "local-search", time_limit_seconds=3.0)

@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -25,6 +26,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import rposst_opt as ro
 from rposst_opt.backends.table import OWN_BACKENDS
 from rposst_opt.estimators import ESTIMATORS
+from rposst_opt.results import targets_of
 from rposst_opt.sklearn import TestSelector, UnreachableScoreWarning
 from rposst_opt.solvers.baselines import claims_nothing
 
@@ -83,6 +85,7 @@ def test_scikit_learns_own_checks_pass(selector: TestSelector) -> None:
 def test_the_check_that_is_skipped_here_passes_in_a_process_of_its_own() -> None:
     code = """
 import warnings
+from contextlib import nullcontext
 from sklearn.utils.estimator_checks import check_estimator
 from rposst_opt.sklearn import TestSelector, UnreachableScoreWarning
 warnings.simplefilter("ignore", UnreachableScoreWarning)
@@ -195,9 +198,13 @@ def test_the_test_is_that_of_solve_on_the_table_turned_round(is_rescaled: bool, 
     X = policies()
     results, scale = ro.rescale(X.T) if is_rescaled else (X.T, ro.Scale(0.0, 1.0))
     betas, measure = (0, 1) if is_rescaled else (0, 0.01), ro.CVaR(0.2)
-    targets = ro.softmax_targets(results, betas)
     problem = ro.Problem(
-        results=results, size=2, measure=measure, loss=ro.HuberError(0.1), targets=targets, offset=offset
+        results=results,
+        size=2,
+        measure=measure,
+        loss=ro.HuberError(0.1),
+        targets=targets_of(results, betas),
+        offset=offset,
     )
     expected = ro.solve(problem, "exact")
     selector = TestSelector(
@@ -208,7 +215,9 @@ def test_the_test_is_that_of_solve_on_the_table_turned_round(is_rescaled: bool, 
         rescale=is_rescaled,
         offset=offset,
         backend="exact",
-    ).fit(X)
+    )
+    with nullcontext() if is_rescaled else pytest.warns(ro.RposstWarning, match="depends on the scale of results"):
+        selector.fit(X)
     assert expected.test is not None
     assert selector.test_.cases == expected.test.cases
     assert selector.weights_.tolist() == expected.test.weights.tolist()

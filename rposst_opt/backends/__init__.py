@@ -140,7 +140,7 @@ def judge(problem: Problem, candidate: Candidate, backend: str, tolerance: float
             )
         lower_bound = min(lower_bound, objective)
         status = Status.OPTIMAL if objective - lower_bound <= allowance else Status.FEASIBLE
-    test = None if candidate.test is None else candidate.test.tuned_on(problem.results, problem.targets)
+    test = None if candidate.test is None else problem.tuned(candidate.test)
     return Solution(
         test=test,
         objective=objective,

@@ -18,6 +18,7 @@ from rposst_opt.cli.comparing import agree, backends, calibrate
 from rposst_opt.cli.experiments import domain, reproduce
 from rposst_opt.cli.reporting import explore, report
 from rposst_opt.cli.solving import demo, export, score, solve, verify
+from rposst_opt.cli.terminal import warnings_as_notices
 from rposst_opt.cli.validating import validate
 from rposst_opt.errors import RposstError
 
@@ -59,7 +60,8 @@ def run() -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal may not know every letter of a name
     try:
-        code = app(standalone_mode=False)
+        with warnings_as_notices():
+            code = app(standalone_mode=False)
         sys.stdout.flush()
     except RposstError as error:
         return _complain(str(error))

@@ -227,6 +227,9 @@ def score(
         int, typer.Option(min=1, help="Which target's score, by its number, for estimators that learn.")
     ] = 1,
     level: Annotated[float, typer.Option(help="The probability with which intervals hold the full score.")] = 0.9,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse results that are not on the scale that the test was made for.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Apply a test to new policies: their scores with intervals, and their ranking, highest first."""
@@ -244,11 +247,22 @@ def score(
             table = read_results(results, only_cases=used.union(efficient_test.case_names))
     if not 0 < level < 1:
         raise ProblemError(f"--level must lie between 0 and 1, got {level:g}.")
+    if strict:
+        _check_scale(efficient_test, table, test)
     scored = _scored(efficient_test, left_out, table, estimator, target - 1, level)
     if as_json:
         print(to_json({"format": "rposst-scores/1", **scored}))
         return
     show_scores(console(), scored, len(efficient_test.cases))
+
+
+def _check_scale(test: "EfficientTest", table: "pd.DataFrame", path: Path) -> None:
+    """Refuse results on another scale than the test's, and a test that does not know its scale."""
+    if test.scale is None:
+        raise ProblemError(
+            f"{path}: the range of results that this test was made for is not there: leave --strict out."
+        )
+    test.score(table, strict=True)
 
 
 def _scored(

@@ -1,8 +1,11 @@
 """How text and progress reach a terminal: consoles that leave names as they are, bars that leave no trace."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
+
+from rposst_opt.errors import RposstWarning
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,6 +32,32 @@ def plain(value: object) -> Any:
 def notice(message: str) -> None:
     """A message on standard error, in one line however narrow the terminal is."""
     console(stderr=True).print(plain(message), soft_wrap=True)
+
+
+@contextmanager
+def warnings_as_notices() -> Iterator[None]:
+    """Say what the package itself warns of in notices, each once; other warnings are shown as Python shows them."""
+    said: set[str] = set()
+    with warnings.catch_warnings():
+        show_as_ever = warnings.showwarning
+
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if not issubclass(category, RposstWarning):
+                show_as_ever(message, category, filename, lineno, file, line)
+            elif str(message) not in said:
+                said.add(str(message))
+                notice(f"Note: {message}")
+
+        warnings.simplefilter("always", RposstWarning)
+        warnings.showwarning = show
+        yield
 
 
 @contextmanager

@@ -54,6 +54,7 @@ def solution_record(problem: Problem, solution: Solution, scale: Scale) -> dict[
         "n_scenarios": problem.n_scenarios,
         "seconds": solution.seconds,
         "scale": {"low": scale.low, "high": scale.high},
+        **_range_record(problem, scale),
         **({} if solution.choice is None else {"choice": _choice_record(solution.choice)}),
         **(
             {"ranking": [_ranked_record(problem, ranked, scale) for ranked in solution.ranking]}
@@ -62,6 +63,12 @@ def solution_record(problem: Problem, solution: Solution, scale: Scale) -> dict[
         ),
         **_tuning_record(problem, test, scale),
     }
+
+
+def _range_record(problem: Problem, scale: Scale) -> dict[str, Any]:
+    """The range of results in the units of the file, where the scale does not tell it: if they were not rescaled."""
+    low, high = (scale.score_in_file_units(float(end)) for end in (problem.results.min(), problem.results.max()))
+    return {} if Scale(low, high) == scale else {"range": {"low": low, "high": high}}
 
 
 def _tuning_record(problem: Problem, test: EfficientTest | None, scale: Scale) -> dict[str, Any]:
@@ -189,9 +196,23 @@ def read_test(path: Path) -> EfficientTest:
             n_cases=len(cases),
             offset=offset,
             tuning=_read_tuning(path, record.get("tuning")),
+            scale=_read_scale(path, record),
         )
     except ProblemError as error:
         raise ProblemError(f"{named(path)}: {error}") from None
+
+
+def _read_scale(path: Path, record: dict[str, Any]) -> Scale | None:
+    """The range of results that a test was made for, if its file says so."""
+    name = "scale" if record.get("range") is None else "range"
+    found = record.get(name)
+    if found is None:
+        return None
+    ends = [found.get("low"), found.get("high")] if isinstance(found, dict) else []
+    numbers = [_as_float(end) for end in ends if _is_number(end)]
+    if len(numbers) != 2 or not -math.inf < numbers[0] <= numbers[1] < math.inf:
+        raise ProblemError(f'{named(path)}: "{name}" must be two finite numbers, "low" and "high".')
+    return Scale(*numbers)
 
 
 def _read_tuning(path: Path, record: object) -> TuningScores | None:

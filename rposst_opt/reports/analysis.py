@@ -232,12 +232,13 @@ def _leave_one_out(problem: Problem) -> Iterator[tuple[str, int, str, Problem]]:
                     policy_names=tuple(other for other in problem.policy_names if other != name),
                 ),
             )
-    for target in range(len(problem.targets)):
+    for target, name in enumerate(problem.target_names):
         probabilities = np.delete(problem.probabilities, target, axis=1)
         if probabilities.sum() > 0:
             targets = np.delete(problem.targets, target, axis=0)
-            rest = replace(problem, targets=targets, probabilities=probabilities / probabilities.sum())
-            yield "target", target, str(target), rest
+            others = tuple(other for other in problem.target_names if other != name)
+            likely = probabilities / probabilities.sum()
+            yield "target", target, name, replace(problem, targets=targets, probabilities=likely, target_names=others)
 
 
 def _answer(problem: Problem, solution: Solution) -> dict[str, Any]:

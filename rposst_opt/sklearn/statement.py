@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from rposst_opt.arrays import FloatArray, checked_probabilities
+from rposst_opt.arrays import FloatArray
 from rposst_opt.errors import ProblemError
 from rposst_opt.problem import Problem
 from rposst_opt.results import Scale, full_scores, rescale, softmax_targets, unused_names
@@ -102,12 +102,16 @@ def _precision(y: np.ndarray[Any, np.dtype[Any]]) -> float:
 def _with_target_first(problem: Problem, row: int) -> Problem:
     if row == 0:
         return problem
-    return replace(problem, targets=np.vstack([problem.targets[row], np.delete(problem.targets, row, axis=0)]))
+    order = [row, *(other for other in range(len(problem.targets)) if other != row)]
+    return replace(
+        problem, targets=problem.targets[order], target_names=tuple(problem.target_names[place] for place in order)
+    )
 
 
 def _with_y(problem: Problem, y: FloatArray, *, adds_to_targets: bool) -> Problem:
     """The same problem with y as a forbidden test case, and as the first full score, or the only one."""
     besides = problem.targets if adds_to_targets else problem.targets[:0]
+    names = problem.target_names[: len(besides)]
     targets = np.zeros((1 + len(besides), problem.n_cases + 1))
     targets[0, -1] = 1.0
     targets[1:, :-1] = besides
@@ -115,7 +119,8 @@ def _with_y(problem: Problem, y: FloatArray, *, adds_to_targets: bool) -> Proble
         problem,
         results=np.vstack([problem.results, y]),
         targets=targets,
-        probabilities=checked_probabilities(None, (problem.n_policies, len(targets))),
+        target_names=tuple(unused_names(names, ["y"]) + list(names)),
+        probabilities=np.full((problem.n_policies, len(targets)), 1 / (problem.n_policies * len(targets))),
         forbidden_cases=(*problem.forbidden_cases, problem.n_cases),
         case_names=(*problem.case_names, *unused_names(problem.case_names, ["y"])),
     )

@@ -87,7 +87,8 @@ class UniformSelection:
         measure: Measure = WorstCase() if self.worst_policy else Mean()
         targets = problem.targets if self.worst_target else np.full((1, problem.n_cases), 1 / problem.n_cases)
         alike = np.full((problem.n_policies, len(targets)), 1 / (problem.n_policies * len(targets)))
-        simpler = replace(problem, measure=measure, targets=targets, probabilities=alike)
+        names = problem.target_names if self.worst_target else ("0",)
+        simpler = replace(problem, measure=measure, targets=targets, probabilities=alike, target_names=names)
         played = RegretMatching(rounds=1, prune=False, threads=self.threads).solve(simpler, budget)
         return replace(played, lower_bound=-math.inf)
 

@@ -248,6 +248,7 @@ def beyond_what_was_seen(test: EfficientTest, new_results: "ArrayLike | pd.DataF
     A full score beyond theirs by AIPW, the estimator that may go there, or results on the test's cases that are farther
     from every tuning policy than any tuning policy is from all others.
     """
+    test = test.in_table_units()
     if test.tuning is None:
         raise ProblemError("what tuning policies were like is not known of this test.")
     known, rows = test.tuning.results, test.rows_of(new_results)

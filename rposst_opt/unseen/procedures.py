@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rposst_opt.arrays import FloatArray
+from rposst_opt.arrays import FloatArray, checked_noise, checked_targets
 from rposst_opt.backends import solve
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
@@ -18,7 +18,7 @@ from rposst_opt.estimators import ESTIMATORS
 from rposst_opt.losses import AbsoluteError, Loss
 from rposst_opt.measures import CVaR, Measure
 from rposst_opt.problem import NOISE_WEIGHT, Problem
-from rposst_opt.results import Scale, full_scores, peculiar_spread, rescale, softmax_targets
+from rposst_opt.results import Scale, full_scores, peculiar_spread, rescale, targets_of
 
 SEARCH = "local-search"
 # Of local search: solving harder lowers the error on tuning policies, and not that on others.
@@ -63,10 +63,19 @@ class Purpose:
     noise_weight: float = NOISE_WEIGHT
     regularise: float | None = None
 
+    def by_position(self, case_names: Sequence[str]) -> "Purpose":
+        """The same, with targets and noise as arrays in the order of these cases, however they were given."""
+        targets, noise = self.targets, self.noise
+        if targets is not None and not isinstance(targets, np.ndarray):
+            targets, _ = checked_targets(targets, case_names, None)
+        if noise is not None and not isinstance(noise, np.ndarray):
+            noise = checked_noise(noise, case_names)
+        return replace(self, targets=targets, noise=noise)
+
     def problem(self, tuning: FloatArray, size: int) -> tuple[Problem, Scale]:
         """The problem that tuning results state, and their scale."""
         values, scale = rescale(tuning) if self.is_rescaled else (tuning, Scale(0.0, 1.0))
-        targets = self.targets if self.betas is None else softmax_targets(values, self.betas)
+        targets = self.targets if self.betas is None else targets_of(values, self.betas)
         problem = Problem(
             results=values,
             size=size,

@@ -1,7 +1,7 @@
 """How far is a test off on policies that it was not tuned on, and which way of making one does best?"""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from rposst_opt.arrays import FloatArray, IntArray
+from rposst_opt.arrays import FloatArray, IntArray, in_order
 from rposst_opt.errors import ProblemError
 from rposst_opt.estimators import ESTIMATORS
-from rposst_opt.results import finite_table, full_scores, is_frame
+from rposst_opt.results import finite_table, full_scores, is_frame, warn_of_scale
 from rposst_opt.unseen.policy_ranking import kendall_tau
 from rposst_opt.unseen.procedures import Purpose, Trial, attempt, check_known
 from rposst_opt.unseen.runner import Tell, run_tasks, sources_digest
@@ -194,7 +194,7 @@ def validate(
     purpose: Purpose | None = None,
     selections: Sequence[str] = SELECTED,
     estimators: Sequence[str] = ESTIMATORS,
-    groups: Sequence[str] | None = None,
+    groups: "Sequence[str] | pd.Series[Any] | Mapping[Any, Any] | None" = None,
     folds: int | None = None,
     replicas: int = REPLICAS,
     seed: int = SEED,
@@ -216,11 +216,13 @@ def validate(
     sizes : sequence of int
         How many cases a test has, besides the required ones.
     purpose : Purpose, optional
-        Measure, loss and targets; the worst 1 %, the absolute error and the uniform target by default.
+        Measure, loss and targets; the worst 1 %, the absolute error and the uniform target by default. Targets and
+        noise that have names are matched with those of cases.
     selections, estimators : sequence of str
         Ways to choose cases (`unseen.procedures.SELECTIONS`) and ways to estimate from them (`estimators.ESTIMATORS`).
-    groups : sequence of str, optional
-        A family, a date or the like for each policy: each is held out once.
+    groups : sequence of str, Series or dict, optional
+        A family, a date or the like for each policy: each is held out once. A Series or a dict is matched with the
+        names of policies.
     folds : int, optional
         Into how many random folds policies are parted; by default they are left out one by one, or where there are
         many, in five folds.
@@ -233,18 +235,32 @@ def validate(
     table = finite_table(results)
     n_policies = table.shape[1]
     names = [str(name) for name in results.columns] if is_frame(results) else [str(j) for j in range(n_policies)]
-    purpose = Purpose() if purpose is None else purpose
+    purpose = Purpose() if purpose is None else _by_position(purpose, results, table)
     check_known(selections, estimators)
-    if groups is not None and len(groups) != n_policies:
-        raise ProblemError(f"`groups` must have an entry per policy, got {len(groups)} for {n_policies}.")
     uniform = np.full((1, len(table)), 1 / len(table))
     splits = alike(n_policies, folds=folds, replicas=replicas, seed=seed)
     splits += strongest(full_scores(uniform, table)[0])
-    splits += [] if groups is None else by_group(groups)
+    splits += [] if groups is None else by_group(_in_order_of_policies(groups, names))
     cells = [(split, size) for split in splits for size in sizes]
     tasks = [_task(table, split, size, purpose, selections, estimators, seed) for split, size in cells]
     outcomes = run_tasks(tasks, folder, jobs=jobs, scheduler=scheduler, tell=tell)
     return _validation(names, cells, outcomes)
+
+
+def _by_position(purpose: Purpose, results: "ArrayLike | pd.DataFrame", table: FloatArray) -> Purpose:
+    """The purpose with arrays in the order of the table's cases; what would be warned of for every split is, once."""
+    if purpose.betas is not None and not purpose.is_rescaled:
+        warn_of_scale(table, purpose.betas)
+    return purpose.by_position([str(name) for name in (results.index if is_frame(results) else range(len(table)))])
+
+
+def _in_order_of_policies(groups: "Sequence[str] | pd.Series[Any] | Mapping[Any, Any]", names: list[str]) -> list[str]:
+    by_name = in_order("groups", groups, "policy", names)
+    if by_name is not None:
+        return [str(group) for group in by_name]
+    if len(groups) != len(names):
+        raise ProblemError(f"`groups` must have an entry per policy, got {len(groups)} for {len(names)}.")
+    return list(groups)
 
 
 def _task(

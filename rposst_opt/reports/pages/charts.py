@@ -45,7 +45,7 @@ def colour_range(results: FloatArray) -> tuple[float, float]:
 def scores(report: Report) -> dict[str, Any]:
     """Every policy's score by the small test, and by the full test for each target, with ranks."""
     problem = report.problem
-    small = report.test.score(problem.results)
+    small = report.test.weighed(problem.results[list(report.test.cases)])
     full = []
     for weights in problem.targets:
         # Not a matrix product: that may round equal columns differently, and equal policies must rank alike.

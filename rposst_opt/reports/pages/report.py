@@ -129,7 +129,7 @@ def gather(
     ----------
     problem : Problem
     scale : Scale, optional
-        The units that the results had before they were rescaled; as if they were not, by default.
+        The units that the results had before they were rescaled; the problem's, if it knows them, by default.
     target_names : sequence of str, optional
     backend : str
     time_limit_seconds : float, optional
@@ -150,7 +150,7 @@ def gather(
         Called with what is being done.
     """
     _check_who_is_asked(backends, agree_seconds)
-    _check_validation(validation, problem, scale or Scale(0.0, 1.0))
+    _check_validation(validation, problem, scale := scale or problem.scale or Scale(0.0, 1.0))
     solution, trace = _solved(problem, backend, time_limit_seconds, tell)
     if solution.test is None:
         return None
@@ -237,21 +237,27 @@ def _first_report(
     problem: Problem,
     solution: Solution,
     trace: Sequence[tuple[float, float, float]],
-    scale: Scale | None,
+    scale: Scale,
     target_names: Sequence[str] | None,
 ) -> Report:
     """What there is to say of a solution if an interrupt comes before the rest."""
     assert solution.test is not None
     return Report(
         problem=problem,
-        scale=scale or Scale(0.0, 1.0),
-        target_names=target_names or [f"target {place}" for place in range(len(problem.targets))],
+        scale=scale,
+        target_names=target_names or _names_of_targets(problem),
         solution=solution,
         trace=trace,
         sizes=size_curve(problem, [problem.size], known={problem.size: solution}),
         rounds=_rounds(problem, solution.test, 1),
         interrupted=solution.limit is Limit.INTERRUPT,
     )
+
+
+def _names_of_targets(problem: Problem) -> list[str]:
+    """The targets' own names, and what they are called that have none."""
+    names = enumerate(problem.target_names)
+    return [f"target {name}" if name == str(place) else name for place, name in names]
 
 
 def _all_run(report: Report, steps: Iterable[Callable[[Report], Report]]) -> Report:
