@@ -10,6 +10,7 @@ one, with means over repetitions, and ``--within-cases`` maps the results of eve
 units of their own. Cases and policies with missing results are left out, the worst first. ``--domain arrows`` is Racing
 Arrows, both roles.
 
+Intervals are those of the first size, of tests with and without an offset; ``--intervals-only`` leaves out the rest.
 Every run writes its trials and its intervals as CSV; ``--join A.csv B.csv`` reads several of them and prints what they
 say together, and with ``--figure`` draws it.
 """
@@ -17,6 +18,7 @@ say together, and with ``--figure`` draws it.
 import argparse
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,34 +112,45 @@ def regrets(trials: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["table", "size", "kind", "best", "recommended", "regret"])
 
 
-def coverage(name: str, results: FloatArray, size: int, replicas: int, level: float = LEVEL) -> dict[str, Any]:
-    """How many random held-out policies the intervals cover, how wide they are, and the same of tuning errors alone."""
-    covered, naive, widths, narrow, count = 0, 0, 0.0, 0.0, 0
+def coverage(name: str, results: FloatArray, size: int, replicas: int, offset: bool) -> dict[str, Any]:
+    """How many random held-out policies the intervals cover, and how wide they are on average.
+
+    Beside jackknife+ stand the jackknife, which has the score itself in the middle whatever tests without a policy say,
+    and what one would say from tuning errors alone.
+    """
+    totals: dict[str, list[float]] = {}
+    count = 0
     for kind, _, tuning, held_out in splits(results, replicas):
-        if kind is not Kind.ALIKE:
-            continue
-        known, others, purpose = results[:, tuning], results[:, held_out], Purpose()
-        problem, scale = purpose.problem(known, size)
-        options: dict[str, Any] = {"kicks": 1, "threads": 1}
-        left_out = leave_out(known, size, purpose, backend="local-search", options=options)
-        chosen = solve(problem, "local-search", **options).test
-        assert chosen is not None and left_out is not None
-        test, full = chosen.in_file_units(scale), full_scores(problem.targets, others)[0]
-        found = intervals(test, left_out, others, level=level)
-        radius = np.quantile(np.abs(test.score(known) - full_scores(problem.targets, known)[0]), level)
-        covered += int(((found.low <= full) & (full <= found.high)).sum())
-        naive += int((np.abs(found.scores - full) <= radius).sum())
-        widths += float((found.high - found.low).sum())
-        narrow += float(2 * radius * len(full))
-        count += len(full)
+        if kind is Kind.ALIKE:
+            count += len(held_out)
+            for way, (low, high, full) in _ends(results[:, tuning], results[:, held_out], size, offset).items():
+                so_far = totals.setdefault(way, [0.0, 0.0])
+                so_far[0] += int(((low <= full) & (full <= high)).sum())
+                so_far[1] += float((high - low).sum())
+    found = {"table": name, "size": size, "offset": offset, "policies": count}
+    for way, (covered, width) in totals.items():
+        found |= {f"{way}_covered": covered / count, f"{way}_width": width / count}
+    return found
+
+
+def _ends(
+    known: FloatArray, others: FloatArray, size: int, offset: bool
+) -> dict[str, tuple[FloatArray, FloatArray, FloatArray]]:
+    """By way: the lower and the upper ends of the intervals of other policies, and their full scores."""
+    purpose = Purpose(offset=offset)
+    problem, scale = purpose.problem(known, size)
+    options: dict[str, Any] = {"kicks": 1, "threads": 1}
+    left_out = leave_out(known, size, purpose, backend="local-search", options=options)
+    chosen = solve(problem, "local-search", **options).test
+    assert chosen is not None and left_out is not None
+    test, full = chosen.in_file_units(scale), full_scores(problem.targets, others)[0]
+    plus = intervals(test, left_out, others, level=LEVEL)
+    alone = intervals(test, replace(left_out, tests=(test,) * len(left_out.tests)), others, level=LEVEL)
+    radius = np.quantile(np.abs(test.score(known) - full_scores(problem.targets, known)[0]), LEVEL)
     return {
-        "table": name,
-        "size": size,
-        "policies": count,
-        "covered": covered / count,
-        "width": widths / count,
-        "covered_by_tuning_errors": naive / count,
-        "width_by_tuning_errors": narrow / count,
+        "jackknife+": (plus.low, plus.high, full),
+        "jackknife": (alone.low, alone.high, full),
+        "tuning": (plus.scores - radius, plus.scores + radius, full),
     }
 
 
@@ -173,14 +186,21 @@ def draw(trials: pd.DataFrame, path: Path) -> None:
 
 def tell(trials: pd.DataFrame, covered: pd.DataFrame) -> None:
     """Print the best ways, the regret of what is recommended, and what intervals cover."""
+    if len(trials):
+        _tell_trials(trials)
+    if len(covered):
+        print(covered.round(3).to_string(index=False))
+        shares = [column for column in covered.columns.astype(str) if column.endswith("covered")]
+        print(covered.groupby("offset")[shares].mean().round(3).to_string())
+
+
+def _tell_trials(trials: pd.DataFrame) -> None:
     for place, ways in rivals(trials).groupby(["kind", "size"], sort=False):
         print(*place)
         print(ways.head(NAMED)[["selection", "estimator", "ratio"]].round(2).to_string(index=False, header=False))
     found = regrets(trials)
     print(found.round(4).to_string(index=False))
     print(found.groupby("kind")["regret"].mean().round(3).to_string())
-    if len(covered):
-        print(covered.round(3).to_string(index=False))
 
 
 def main() -> None:
@@ -191,7 +211,8 @@ def main() -> None:
         covered = pd.concat([pd.read_csv(_beside(path)) for path in arguments.join], ignore_index=True)
     else:
         trials, covered = _run(_tables(arguments), arguments)
-        trials.to_csv(arguments.out, index=False)
+        if len(trials):
+            trials.to_csv(arguments.out, index=False)
         covered.to_csv(_beside(arguments.out), index=False)
     tell(trials, covered)
     if arguments.figure is not None:
@@ -227,12 +248,13 @@ def _run(tables: dict[str, FloatArray], arguments: argparse.Namespace) -> tuple[
         for split in splits(results, arguments.replicas)
     ]
     run = Parallel(n_jobs=arguments.jobs, batch_size=1, verbose=10)
-    trials = pd.DataFrame([row for rows in run(delayed(trial)(*each) for each in asked) for row in rows])
+    trials = [] if arguments.intervals_only else run(delayed(trial)(*each) for each in asked)
     covered = run(
-        delayed(coverage)(name, some, arguments.sizes[0], _replicas_for_intervals(some, arguments.replicas))
+        delayed(coverage)(name, some, arguments.sizes[0], _replicas_for_intervals(some, arguments.replicas), offset)
         for name, some in ((name, _some_policies(results)) for name, results in tables.items())
+        for offset in (False, True)
     )
-    return trials, pd.DataFrame(covered)
+    return pd.DataFrame([row for rows in trials for row in rows]), pd.DataFrame(covered)
 
 
 def _some_policies(results: FloatArray) -> FloatArray:
@@ -257,6 +279,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--long", metavar="CASE,POLICY,VALUE")
     parser.add_argument("--within-cases", action="store_true")
     parser.add_argument("--sizes", type=lambda text: [int(part) for part in text.split(",")], default=list(SIZES))
+    parser.add_argument("--intervals-only", action="store_true")
     parser.add_argument("--replicas", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, default=OUT)

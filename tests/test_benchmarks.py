@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import grid, report
+from benchmarks import grid, report, unseen
 from rposst_opt import backends
 from rposst_opt.backends import forecast
 from rposst_opt.backends.synthetic import SyntheticProblem, draw_synthetic
@@ -134,3 +134,30 @@ def test_a_small_grid_of_all_backends_fits_together() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "their answers fit together" in done.stdout
+
+
+def test_regret_is_the_recommended_error_over_the_best_ways_in_hindsight() -> None:
+    place = {"table": "t", "size": 3, "kind": "alike"}
+    trials = pd.DataFrame(
+        [
+            place | {"replica": r, "selection": s, "estimator": "weights", "mean_error": e, "is_recommended": chosen}
+            for r, s, e, chosen in [
+                (0, "a", 1.0, False),
+                (0, "b", 3.0, True),
+                (1, "a", 3.0, True),
+                (1, "b", 5.0, False),
+            ]
+        ]
+    )
+    assert unseen.regrets(trials)["regret"].tolist() == [0.5]  # 3 on average, and always `a` has 2
+    assert dict(zip(*unseen.rivals(trials)[["selection", "ratio"]].to_numpy().T, strict=True)) == {"a": 1.0, "b": 2.0}
+
+
+def test_intervals_are_counted_on_held_out_policies() -> None:
+    rng = np.random.default_rng(0)
+    results = rng.normal(size=20) + rng.normal(size=(6, 20)) / 4
+    found = unseen.coverage("t", results, 2, replicas=2, offset=True)
+    assert found["policies"] == 8
+    # The middle of all three is much the same; tuning errors make the narrowest.
+    assert found["tuning_width"] < found["jackknife_width"] and found["tuning_width"] < found["jackknife+_width"]
+    assert found["tuning_covered"] <= found["jackknife+_covered"] <= 1.0
