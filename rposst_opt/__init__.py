@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from rposst_opt.errors import ProblemError as ProblemError
     from rposst_opt.errors import RposstError as RposstError
     from rposst_opt.errors import Unsupported as Unsupported
+    from rposst_opt.files.reading import ResultTable as ResultTable
+    from rposst_opt.files.reading import read_results as read_results
     from rposst_opt.losses import AbsoluteError as AbsoluteError
     from rposst_opt.losses import EpsilonInsensitiveError as EpsilonInsensitiveError
     from rposst_opt.losses import HuberError as HuberError
@@ -92,6 +94,7 @@ _HOMES = {
         "RposstError",
         "Unsupported",
     ),
+    "files.reading": ("ResultTable", "read_results"),
     "backends.iterative": ("IterativeSelection", "select_iteratively"),
     "losses": (
         "AbsoluteError",

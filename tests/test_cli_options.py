@@ -219,7 +219,7 @@ class TestNumbersAtTheEdge:
         write_table(tmp_path / "results.csv", ["a", "b", "c"], ["p", "q"], self.TABLES[name])
         command = ["solve", "results.csv", "--size", "2", *options.split()]
         for_people, record = rposst(*command), rposst(*command, "--json").json
-        assert (for_people.code, for_people.err) == (0, "")
+        assert (for_people.code, for_people.told) == (0, "")
         assert not re.search(r"\bnan\b", for_people.out)
         assert not re.search(r"\binf\b", for_people.out)
         assert 0 <= record["lower_bound"] <= record["objective"] <= 1
@@ -231,10 +231,10 @@ class TestNumbersAtTheEdge:
         outcome = rposst("solve", "results.csv", "--size", "2", "--no-rescale", *options.split())
         assert not re.search(r"\bnan\b", outcome.out)
         if outcome.code == 0:
-            assert outcome.err == ""
+            assert outcome.told == ""
         else:
             assert (outcome.code, outcome.out) == (2, "")
-            assert len(outcome.err.splitlines()) == 1
+            assert len(outcome.told.splitlines()) == 1
 
     @pytest.mark.parametrize("name", ["constant", "zero", "constant and huge"])
     def test_a_constant_table_has_nothing_to_miss(self, rposst: Run, tmp_path: Path, name: str) -> None:
