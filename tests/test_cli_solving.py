@@ -192,7 +192,8 @@ class TestScore:
             ("case,p\na,1\n", ["'b'"]),
             ("case,p\nother,1\n", ["'a'", "'b'"]),
             ("case,p\na,1\nb,\n", ["new.csv", "'b'", "'p'", "empty"]),
-            ("case,p\na,1\nb,nan\n", ["new.csv", "'b'", "'p'", "finite"]),
+            ("case,p\na,1\nb,nan\n", ["new.csv", "'b'", "'p'", "missing"]),
+            ("case,p\na,1\nb,inf\n", ["new.csv", "'b'", "'p'", "finite"]),
             ("case,p\na,1\nb,2\nb,3\n", ["new.csv", "'b'", "more than once"]),
         ],
     )

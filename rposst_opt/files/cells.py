@@ -19,6 +19,10 @@ FIRST_LINE = re.compile(r'\s*((?:[^"\r\n]|"(?:[^"]|"")*+")*+)')
 QUOTED = re.compile(r'"(?:[^"]|"")*+"')
 
 
+class CutOff(str):
+    """The text of a cell that is not there because its row has ended: empty, and no missing cell."""
+
+
 @dataclass(frozen=True, eq=False)
 class Cells:
     """A table as it stands in its file.
@@ -65,16 +69,17 @@ def cells_of_text(where: str, text: str, *, decimal: str = ".") -> Cells:
 
 
 def as_grid(where: str, rows: Sequence[Sequence[Any]], lines: Sequence[int] | None = None) -> ObjectArray:
-    """Rows that are all as long as the first, or an error that names the one that is not, and the line it ends in."""
+    """Rows of cells as long as the first; an error names one that is longer, and the line that it ends in."""
     width = len(rows[0])
-    for number, row in enumerate(rows):
-        if len(row) != width:
-            line = "" if lines is None else f" in line {lines[number]}"
-            end = f"it ends before {rows[0][len(row)]!r}" if len(row) < width else "a name may lack its quotes"
-            raise ProblemError(
-                f"{where}: the row of {row[0]!r}{line} has {len(row)} cells and the header has {width} ({end}): "
-                "every row needs as many."
-            )
+    if any(len(row) != width for row in rows):
+        for number, row in enumerate(rows):
+            if len(row) > width:
+                line = "" if lines is None else f" in line {lines[number]}"
+                raise ProblemError(
+                    f"{where}: the row of {row[0]!r}{line} has {len(row)} cells and the header has {width}: a name may "
+                    "lack its quotes, or the header its first cell."
+                )
+        rows = [[*row, *[CutOff()] * (width - len(row))] for row in rows]
     grid = np.empty((len(rows), width), dtype=object)
     grid[:] = rows
     return grid

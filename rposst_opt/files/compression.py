@@ -85,10 +85,13 @@ def _unpack_zstandard(data: bytes) -> bytes:
     import zstandard
 
     try:
-        with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(data)) as stream:
-            return bytes(stream.read())
+        unpacker = zstandard.ZstdDecompressor().decompressobj()
+        unpacked = bytes(unpacker.decompress(data))
     except zstandard.ZstdError as error:
         raise ValueError(str(error)) from None
+    if not unpacker.eof or unpacker.unused_data:
+        raise ValueError("it is not one whole frame")
+    return unpacked
 
 
 COMPRESSIONS: dict[bytes, tuple[str, Callable[[bytes], bytes]]] = {

@@ -8,7 +8,7 @@ import pandas as pd
 
 from rposst_opt.errors import ProblemError
 from rposst_opt.files.cells import ObjectArray
-from rposst_opt.files.numbers import NumberStyle, read_numbers
+from rposst_opt.files.numbers import NumberStyle, are_texts, read_numbers
 from rposst_opt.files.shapes import Headed, Layout, as_text, option_of, some_of
 from rposst_opt.files.words import Kind, is_index_word, kind_of
 
@@ -84,13 +84,12 @@ def _long(headed: Headed, columns: tuple[str, str, str], why: str) -> Long:
 def _looked_at(headed: Headed, name: str, style: NumberStyle) -> Column:
     cells = headed.column(name)
     sample = cells[:: max(1, len(cells) // LOOKED_AT)]
-    values = read_numbers(sample, NumberStyle(style.decimal, percent=True)).values
-    known = values[~np.isnan(values)]
-    finite = known[np.isfinite(known)]
+    values = read_numbers(sample, style).values
+    n_known, finite = int((~np.isnan(values)).sum()), values[np.isfinite(values)]
     return Column(
         name,
         kind_of(name),
-        is_text=2 * len(finite) < len(known),
+        is_text=2 * int(are_texts(sample).sum()) > n_known,
         is_repeated=len(pd.unique(cells)) < len(cells),
         is_whole=bool(np.all(finite == np.round(finite))),
     )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rposst_opt.arrays import FloatArray
 from rposst_opt.errors import ProblemError
-from rposst_opt.files.cells import ObjectArray
+from rposst_opt.files.cells import CutOff, ObjectArray
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 WITHOUT_NUMBER = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
@@ -52,7 +52,7 @@ def read_numbers(cells: ObjectArray, style: NumberStyle) -> Numbers:
     values, n_percent = np.empty(len(flat)), 0
     for start in range(0, len(flat), AT_ONCE):
         some = flat[start : start + AT_ONCE]
-        plain = _plain_numbers(some)
+        plain = _plain_numbers(some, style)
         if plain is None:
             plain = np.array([_number(cell, style) for cell in some])
             n_percent += sum(_has_percent_sign(cell) for cell in some)
@@ -60,18 +60,29 @@ def read_numbers(cells: ObjectArray, style: NumberStyle) -> Numbers:
     return Numbers(values.reshape(cells.shape), n_percent if style.percent else 0)
 
 
-def _plain_numbers(cells: list[Any]) -> FloatArray | None:
+def _plain_numbers(cells: list[Any], style: NumberStyle) -> FloatArray | None:
     """The numbers of cells that are all plain text or all floats; None if they are not."""
     kinds = set(map(type, cells))
     if kinds <= {float}:
         return np.array(cells, dtype=np.float64)
-    if kinds != {str} or PLAIN.fullmatch("".join(cells)) is None:
+    if kinds != {str}:
+        return None
+    text = "".join(cells)
+    if PLAIN.fullmatch(text) is None or (style.decimal == "," and "." in text):
         return None
     try:
         # Python's own conversion, which is right to the last bit; not every version of pandas is.
         return np.array([float(cell) for cell in cells])
     except ValueError:
         return None
+
+
+def are_texts(cells: ObjectArray) -> NDArray[np.bool_]:
+    """Where cells are neither missing nor a number in any style."""
+    texts: NDArray[np.bool_] = np.ones(cells.shape, dtype=np.bool_)
+    for decimal in (".", ","):
+        texts &= read_numbers(cells, NumberStyle(decimal, percent=True)).is_bad
+    return texts
 
 
 def _number(cell: Any, style: NumberStyle) -> float:
@@ -92,6 +103,8 @@ def _number(cell: Any, style: NumberStyle) -> float:
 
 def is_missing(cell: Any) -> bool:
     """Whether a cell says that there is no number."""
+    if isinstance(cell, CutOff):
+        return False
     if isinstance(cell, str):
         return cell.strip().lower() in MISSING_WORDS
     return cell is None or cell is pd.NA or cell is pd.NaT or (isinstance(cell, Real) and math.isnan(cell))
@@ -103,6 +116,8 @@ def _has_percent_sign(cell: Any) -> bool:
 
 def why_no_number(cell: Any) -> str:
     """What is wrong with a cell, as the end of a sentence, and the way out."""
+    if isinstance(cell, CutOff):
+        return "is not there, as its row ends before it: every row needs as many cells as the header."
     text = cell.strip() if isinstance(cell, str) else str(cell)
     if NUMBER.fullmatch(text) or WITHOUT_NUMBER.fullmatch(text):
         if NUMBER.fullmatch(text) and math.isfinite(float(text)):

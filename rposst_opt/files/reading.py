@@ -16,7 +16,7 @@ from rposst_opt.files.formats import open_cells
 from rposst_opt.files.long_tables import Long, as_long
 from rposst_opt.files.missing_cells import without_missing
 from rposst_opt.files.names import check_names
-from rposst_opt.files.numbers import Numbers, NumberStyle, read_numbers, why_no_number
+from rposst_opt.files.numbers import Numbers, NumberStyle, are_texts, read_numbers, why_no_number
 from rposst_opt.files.shapes import Layout, Wide, as_headed, as_text, as_wide, option_of, some_of
 from rposst_opt.incomplete import BoolArray
 from rposst_opt.results import averaged
@@ -173,7 +173,7 @@ def _what_is_bad(
 ) -> str:
     """The columns of text, if there are any, or else the first cell that is no number."""
     n_known = (~np.isnan(numbers.values)).sum(axis=0)
-    texts = columns[2 * numbers.is_bad.sum(axis=0) > n_known]
+    texts = columns[2 * are_texts(body).sum(axis=0) > n_known]
     row, column = np.argwhere(numbers.is_bad)[0].tolist()
     if 0 < len(texts) < len(columns):
         column = columns.tolist().index(texts[0])

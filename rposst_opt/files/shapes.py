@@ -6,7 +6,7 @@ the option that decides between them.
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rposst_opt.errors import ProblemError
@@ -61,6 +61,7 @@ class Headed:
     header: list[str]
     body: ObjectArray
     has_row_numbers: bool
+    has_header: bool
 
     def column(self, name: str) -> ObjectArray:
         """The cells of a column."""
@@ -94,7 +95,8 @@ def as_headed(cells: Cells, layout: Layout) -> tuple[Headed, list[str]]:
     header = first if has_header else ["", *map(str, range(len(first) - 1))]
     if not has_header and layout.names is False:
         header = [str(place) for place in range(len(first))]
-    headed = Headed(cells.where, header, cells.grid[1:] if has_header else cells.grid, cells.has_row_numbers)
+    body = cells.grid[1:] if has_header else cells.grid
+    headed = Headed(cells.where, header, body, cells.has_row_numbers, has_header)
     return _without(headed, layout.drop_columns)
 
 
@@ -119,7 +121,7 @@ def _without(headed: Headed, unwanted: Sequence[str]) -> tuple[Headed, list[str]
     kept = [place for place, name in enumerate(headed.header) if name not in set(unwanted)]
     if not kept:
         raise ProblemError(f"{headed.where}: --drop-columns leaves no column.")
-    rest = Headed(headed.where, [headed.header[place] for place in kept], headed.body[:, kept], headed.has_row_numbers)
+    rest = replace(headed, header=[headed.header[place] for place in kept], body=headed.body[:, kept])
     return rest, [f"left out {len(headed.header) - len(kept)} of {len(headed.header)} columns, as --drop-columns says"]
 
 
@@ -143,7 +145,7 @@ def as_wide(headed: Headed, layout: Layout, only_cases: Collection[str] | None) 
             f"{headed.where}: there must be at least one policy beside the names, got none. "
             "Columns are separated by a comma, a tab or a semicolon."
         )
-    cases_are, why = _orientation(headed.where, corner, row_names, header, layout, only_cases)
+    cases_are, why = _orientation(headed, corner, row_names, header, layout, only_cases)
     return Wide(row_names, header, body, cases_are, (*notes, _sentence(body, cases_are, why)))
 
 
@@ -182,7 +184,7 @@ def _has_names(headed: Headed, layout: Layout) -> bool:
 
 
 def _orientation(
-    where: str,
+    headed: Headed,
     corner: str,
     row_names: list[str],
     column_names: list[str],
@@ -199,16 +201,16 @@ def _orientation(
     told = _evidence(corner, row_names, column_names)
     if len(set(told.values())) > 1:
         raise ProblemError(
-            f"{where}: which are the test cases? {'; '.join(f'{why} says {side}' for why, side in told.items())}. "
+            f"{headed.where}: the test cases are {', but '.join(f'{side} by {why}' for why, side in told.items())}: "
             f"--cases-are rows if {some_of(row_names)} are test cases, --cases-are columns if {some_of(column_names)}."
         )
     if told:
         return next(iter(told.values())), ""
     if kind_of_names(column_names)[0] is Kind.CASE and kind_of_names(row_names)[0] is not Kind.CASE:
         return COLUMNS, f"by names such as {column_names[0]!r}"
-    if _are_whole(column_names) and not _are_whole(row_names) and len(column_names) > 1:
+    if headed.has_header and len(column_names) > 1 and _are_whole(column_names) and not _are_whole(row_names):
         raise ProblemError(
-            f"{where}: which are the test cases? Columns have numbers ({some_of(column_names)}) and rows have names: "
+            f"{headed.where}: which are test cases? Columns have numbers ({some_of(column_names)}), and rows names: "
             f"--cases-are rows if {some_of(row_names)} are test cases, --cases-are columns if they are policies."
         )
     return ROWS, "as nothing in the names tells otherwise"

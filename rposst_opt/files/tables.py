@@ -131,13 +131,15 @@ def _read_table(path: Path, *, rows: str, columns: str, blanks: bool = False) ->
     names, header, body = grid[1:, 0].tolist(), grid[0, 1:].tolist(), grid[1:, 1:]
     check_names(where, columns, header)
     check_names(where, rows, names)
-    numbers = read_numbers(body, NumberStyle())
-    bad = numbers.is_bad | (np.isnan(numbers.values) & ~(blanks & _are_blank(body)))
+    numbers = read_numbers(body, NumberStyle()).values
+    allowed = _are_blank(body) if blanks else np.zeros(body.shape, dtype=bool)
+    numbers[allowed] = np.nan
+    bad = ~np.isfinite(numbers) & ~allowed
     if bad.any():
         row, column = np.argwhere(bad)[0].tolist()
         what = why_no_number(body[row, column]) if body[row, column].strip() else "is empty: every cell needs a number."
         raise ProblemError(f"{where}: the cell of {rows} {names[row]!r} and {columns} {header[column]!r} {what}")
-    return pd.DataFrame(numbers.values, index=names, columns=header)
+    return pd.DataFrame(numbers, index=names, columns=header)
 
 
 def _are_blank(cells: ObjectArray) -> BoolArray:
