@@ -1,8 +1,8 @@
-"""Are damaged tables read, or refused in one line? Run as a script for many: ``python tests/mutate_tables.py --count N``.
+"""Are damaged tables read, or refused in one line? ``python tests/mutate_tables.py --count 10000`` tries many.
 
-Every mutant is made by its seed alone: bytes flipped, cells swapped, rows or columns cut, encodings mixed. It must be read
-or be refused by a `ProblemError` of one line; and where it is read the other way round than the table that it was made
-of, a note must say that names did not tell, or the names that it has must say so.
+Every mutant is made by its seed alone: bytes flipped, cells swapped, rows or columns cut, encodings mixed. It must be
+read, or refused by a `ProblemError` of one line; and where it is read the other way round than the table that it was
+made of, a note must say that nothing in the names told.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import rposst_opt as ro
 
 CASES, POLICIES = [f"item-{number:03}" for number in range(7)], ["dqn", "ppo, tuned", "größer", "a2c", "rainbow"]
 RESULTS = pd.DataFrame(np.random.default_rng(5).normal(size=(7, 5)).round(4), index=CASES, columns=POLICIES)
-AS_CASES, AS_POLICIES, NOT_TOLD = "cases", "policies", "as nothing in the names tells otherwise"
+NOT_TOLD = "as nothing in the names tells otherwise"
 
 
 def sources() -> dict[str, bytes]:
@@ -34,11 +34,10 @@ def sources() -> dict[str, bytes]:
     found |= {f"{name}.tsv": frame.to_csv(index=False, sep="\t").encode() for name, frame in texts.items()}
     found |= {f"{name}.jsonl": frame.to_json(orient="records", lines=True).encode() for name, frame in texts.items()}
     found["packed.csv.gz"] = gzip.compress(found["turned.csv"], mtime=0)
-    for name, write in {"wide.parquet": wide.to_parquet, "wide.feather": wide.to_feather}.items():
-        buffer = io.BytesIO()
-        write(buffer)
-        found[name] = buffer.getvalue()
-    return found
+    parquet, feather = io.BytesIO(), io.BytesIO()
+    wide.to_parquet(parquet)
+    wide.to_feather(feather)
+    return found | {"wide.parquet": parquet.getvalue(), "wide.feather": feather.getvalue()}
 
 
 def flip_bytes(data: bytes, rng: np.random.Generator) -> bytes:

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import mutate_tables
 import pytest
 from mutate_tables import CASES, POLICIES, RESULTS, is_turned, outcome, run, sources
 
@@ -26,6 +25,6 @@ def test_a_table_that_is_turned_without_a_word_is_told(monkeypatch: pytest.Monke
     turned = ro.ResultTable(RESULTS.T, None, ("read 5 test cases",))
     assert is_turned(RESULTS.T) and not is_turned(RESULTS)
     assert (list(RESULTS.index), list(RESULTS.columns)) == (CASES, POLICIES)
-    monkeypatch.setattr(mutate_tables.ro, "read_results", lambda path: turned, raising=False)
+    monkeypatch.setattr(ro, "read_results", lambda path: turned, raising=False)
     with pytest.raises(AssertionError, match="turned without a word"):
         outcome(Path("any.csv"))
