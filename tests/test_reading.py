@@ -244,6 +244,11 @@ class TestMissingCells:
     def test_filling_says_how_far_off_it_is(self, tmp_path: Path) -> None:
         assert "held out by" in read(self.TEXT, tmp_path, missing="fill").notes[-1]
 
+    @pytest.mark.parametrize("missing", ["error", "drop", "fill"])
+    def test_a_row_that_is_cut_short_is_no_missing_cell(self, tmp_path: Path, missing: str) -> None:
+        message = refusal("case,p,q\na,1,2\nb,3,4\nc,5\n", tmp_path, missing=missing)
+        assert "'c'" in message and "'q'" in message and "its row ends before it" in message
+
     def test_nothing_left_is_an_error(self, tmp_path: Path) -> None:
         text = "case,p,q\na,1,\nb,,2\n"
         assert "leaves nothing" in refusal(text, tmp_path, missing="drop-cases")
@@ -265,6 +270,10 @@ class TestCellsThatWereRefused:
     def test_decimal_commas(self, tmp_path: Path, text: str) -> None:
         assert "--decimal ," in refusal(text, tmp_path)
         assert read(text, tmp_path, decimal=",").results.to_numpy().tolist() == [[0.5, 1.0], [-1250.0, 0.5]]
+
+    def test_a_decimal_comma_separates_no_cells(self, tmp_path: Path) -> None:
+        table = read("case;p,1,x,y\na;0,5\n", tmp_path, decimal=",")
+        assert table.results.to_dict("split") == {"index": ["a"], "columns": ["p,1,x,y"], "data": [[0.5]]}
 
     def test_points_are_no_decimal_commas(self, tmp_path: Path) -> None:
         assert "leave --decimal out" in refusal("case;p\na;0.5\n", tmp_path, decimal=",")

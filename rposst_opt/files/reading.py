@@ -93,7 +93,7 @@ def read_results(
     Examples
     --------
     >>> table = read_results(pd.DataFrame({"task": ["a", "b"], "dqn": [0.5, 1.0], "ppo": [0.0, 0.5]}))
-    >>> table.results.loc["a", "dqn"]
+    >>> float(table.results.loc["a", "dqn"])
     0.5
     >>> table.notes
     ('read 2 test cases (rows) × 2 policies (columns); --cases-are columns if that is wrong',)
