@@ -25,7 +25,6 @@ import pandas as pd
 
 import rposst_opt as ro
 from benchmarks.regret_matching import racing_arrows_problem
-from rposst_opt.files.tables import read_results
 from rposst_opt.solvers.running import available_cores
 
 HERE = Path(__file__).parent
@@ -190,7 +189,7 @@ def write_report(measured: pd.DataFrame, rivals: list[str]) -> None:
 
 def time_table(path: Path) -> None:
     """Times on a result matrix of one's own, for m = 1 to 4."""
-    results, _ = ro.rescale(read_results(path))
+    results, _ = ro.rescale(ro.read_results(path).results)
     for size in range(1, 5):
         problem = ro.Problem(results=results, size=size, targets=ro.softmax_targets(results))
         runs = [ro.solve(problem, "exact") for _ in range(20)]

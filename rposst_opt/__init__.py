@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from rposst_opt.errors import RposstError as RposstError
     from rposst_opt.errors import RposstWarning as RposstWarning
     from rposst_opt.errors import Unsupported as Unsupported
+    from rposst_opt.files.reading import ResultTable as ResultTable
+    from rposst_opt.files.reading import read_results as read_results
     from rposst_opt.losses import AbsoluteError as AbsoluteError
     from rposst_opt.losses import EpsilonInsensitiveError as EpsilonInsensitiveError
     from rposst_opt.losses import HuberError as HuberError
@@ -94,6 +96,7 @@ _HOMES = {
         "RposstWarning",
         "Unsupported",
     ),
+    "files.reading": ("ResultTable", "read_results"),
     "backends.iterative": ("IterativeSelection", "select_iteratively"),
     "losses": (
         "AbsoluteError",

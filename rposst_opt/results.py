@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -252,15 +252,50 @@ def standard_errors(repetitions: ArrayLike) -> FloatArray:
     table = as_numbers("repetitions", repetitions)
     if table.ndim != 3 or np.isinf(table).any():
         raise ProblemError(f"`repetitions` must be finite, cases by policies by repetitions, got shape {table.shape}.")
-    counts = (~np.isnan(table)).sum(axis=2)
-    if (counts.max(axis=1, initial=0) < 2).any():
+    cases, policies, _ = np.nonzero(~np.isnan(table))
+    errors = averaged(cases, policies, table[~np.isnan(table)], (len(table), table.shape[1])).standard_errors
+    if np.isnan(errors).any():
         raise ProblemError("`repetitions` must have two results or more for some policy of every test case.")
-    repeated = counts > 1
-    spare = np.where(repeated, counts - 1, 1)
-    means = np.nansum(table, axis=2) / np.maximum(counts, 1)
-    squares = np.nansum((table - means[:, :, None]) ** 2, axis=2) / spare / np.maximum(counts, 1)
-    errors: FloatArray = np.sqrt((squares * repeated).sum(axis=1) / repeated.sum(axis=1))
     return errors
+
+
+class Averaged(NamedTuple):
+    """Means of repetitions, of how many, and the standard error of each case's results; NaN where there is none."""
+
+    means: FloatArray
+    counts: IntArray
+    standard_errors: FloatArray
+
+
+def averaged(cases: IntArray, policies: IntArray, values: FloatArray, shape: tuple[int, int]) -> Averaged:
+    """Average values, each of a case and a policy that are given by position.
+
+    Examples
+    --------
+    >>> averaged(np.array([0, 0, 0]), np.array([0, 0, 1]), np.array([0.0, 2.0, 3.0]), (1, 2)).means
+    array([[1., 3.]])
+    """
+    cell, n_cells = cases * shape[1] + policies, shape[0] * shape[1]
+    counts = np.bincount(cell, minlength=n_cells).astype(np.int64)
+    means = _means(cell, values, counts)
+    largest = float(np.abs(values).max(initial=0.0)) or 1.0  # squares of what is divided by it stay finite
+    deviations = values / largest - means[cell] / largest
+    spare = np.maximum(counts - 1, 1) * np.maximum(counts, 1)
+    squares = (np.bincount(cell, weights=deviations**2, minlength=n_cells) / spare * (counts > 1)).reshape(shape)
+    n_repeated = (counts > 1).reshape(shape).sum(axis=1)
+    errors: FloatArray = np.sqrt(squares.sum(axis=1) / np.maximum(n_repeated, 1)) * largest
+    errors[n_repeated == 0] = np.nan
+    return Averaged(means.reshape(shape), counts.reshape(shape), errors)
+
+
+def _means(cell: IntArray, values: FloatArray, counts: IntArray) -> FloatArray:
+    """The mean of the values in every cell, NaN where there are none."""
+    with np.errstate(over="ignore"):
+        sums = np.bincount(cell, weights=values, minlength=len(counts))
+    means: FloatArray = sums / np.maximum(counts, 1)
+    if np.isinf(sums).any():  # a mean is finite even where the sum is beyond float64
+        means = np.bincount(cell, weights=values / counts[cell], minlength=len(counts)).astype(np.float64)
+    return np.where(counts > 0, means, np.nan)
 
 
 def peculiar_spread(results: FloatArray, factors: int = 2) -> FloatArray:

@@ -19,6 +19,11 @@ class Outcome:
     err: str
 
     @property
+    def told(self) -> str:
+        """What standard error says, besides how the table was read, which it always does."""
+        return "".join(line for line in self.err.splitlines(keepends=True) if not line.startswith("read "))
+
+    @property
     def json(self) -> Any:
         assert self.code == 0, self.err
         return strict_json(self.out)

@@ -24,7 +24,7 @@ LAYERS = (
 )
 IN_THE_CLI = "rposst_opt.__main__"  # where the command begins: it stands at the root, and belongs to the last room
 FORMULATIONS_MAY_IMPORT = {"rposst_opt.solvers.exact", "rposst_opt.solvers.simultaneous"}  # besides the root
-MOST_MODULES_AT_THE_ROOT = 14
+MOST_MODULES_AT_THE_ROOT = 15
 MOST_LINES_OF_A_FUNCTION, MOST_LINES_OF_A_FILE = 60, 450
 EXCUSE = "# Long because "
 
@@ -38,6 +38,10 @@ HOMES = {
     "jinja2": {"rposst_opt.reports.pages.page"},
     "rich": {"rposst_opt.cli"},
     "typer": {"rposst_opt.cli"},
+    "narwhals": {"rposst_opt.files.formats"},
+    "openpyxl": {"rposst_opt.files.formats"},
+    "pyarrow": {"rposst_opt.files.formats"},
+    "zstandard": {"rposst_opt.files.compression"},
     "joblib": {"rposst_opt.unseen.runner"},
     "distributed": {"rposst_opt.unseen.runner"},
     "sklearn": {"rposst_opt.sklearn", "rposst_opt.solvers.baselines"},

@@ -140,7 +140,7 @@ class TestHelp:
     def test_help_lists_the_commands(self, rposst: Run, flag: str) -> None:
         outcome = rposst(flag)
         assert outcome.code == 0
-        assert outcome.err == ""
+        assert outcome.told == ""
         for name in SUB_COMMANDS:
             assert name in outcome.out
 
@@ -149,7 +149,7 @@ class TestHelp:
         outcome = rposst(name, "--help")
         assert outcome.code == 0
         assert name in outcome.out
-        assert outcome.err == ""
+        assert outcome.told == ""
 
     def test_help_on_solve_names_every_option_of_the_contract(self, rposst: Run) -> None:
         text = re.sub(r"\x1b\[[0-9;]*m", "", rposst("solve", "--help").out)
@@ -230,8 +230,8 @@ class TestBadInput:
         outcome = rposst(*command.split())
         assert outcome.code == 2
         assert outcome.out == ""
-        assert outcome.err.startswith("rposst: ")
-        assert len(outcome.err.splitlines()) == 1, outcome.err
+        assert outcome.told.startswith("rposst: ")
+        assert len(outcome.told.splitlines()) == 1, outcome.err
         for word in words:
             assert word in outcome.err
         assert files_in(files) == before
@@ -252,7 +252,7 @@ class TestBadInput:
         outcome = rposst("solve", "good.csv", "--size", "2", *option.split())
         if outcome.code != 0:
             assert (outcome.code, outcome.out) == (2, "")
-            assert len(outcome.err.splitlines()) == 1
+            assert len(outcome.told.splitlines()) == 1
 
     @pytest.mark.parametrize("out", ["missing/test.json", "folder"])
     def test_a_place_that_cannot_be_written_is_found_out_before_the_search(
@@ -268,7 +268,7 @@ class TestBadInput:
         before = files_in(files)
         outcome = run_process("solve", "nan.csv", "--size", "2", "--out", "kept.json", folder=files)
         assert (outcome.code, outcome.out) == (2, "")
-        assert len(outcome.err.splitlines()) == 1
+        assert len(outcome.told.splitlines()) == 1
         assert files_in(files) == before
 
 
@@ -302,7 +302,7 @@ class TestNamesAreOnlyData:
         solved = rposst("solve", "named.csv", "--size", str(len(self.NAMES)), "--out", "test.json")
         scored = rposst("score", "test.json", "named.csv")
         for outcome in (solved, scored):
-            assert (outcome.code, outcome.err) == (0, "")
+            assert (outcome.code, outcome.told) == (0, "")
             assert self.is_safe(outcome.out)
             for name in self.NAMES:
                 shown = name if name.isprintable() else name.encode("unicode_escape").decode()
@@ -336,7 +336,7 @@ class TestNamesAreOnlyData:
     def test_messages_are_safe(self, rposst: Run, arguments: list[str]) -> None:
         outcome = rposst(*arguments)
         assert outcome.code == 2
-        assert len(outcome.err.splitlines()) == 1
+        assert len(outcome.told.splitlines()) == 1
         assert self.is_safe(outcome.err)
 
     @pytest.mark.usefixtures("named")

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("compiled_kernels")
 class TestBackends:
     def test_the_table_for_people_names_every_backend(self, rposst: Run) -> None:
         outcome = rposst("backends")
-        assert (outcome.code, outcome.err) == (0, "")
+        assert (outcome.code, outcome.told) == (0, "")
         for name in ro.BACKENDS:
             assert name in outcome.out
 
@@ -42,7 +42,7 @@ class TestBackends:
         assert record["auto"] in able
         assert all((row["why_not"] is None) == row["solves_this"] for row in record["backends"])
         outcome = rposst("backends", *options)
-        assert (outcome.code, outcome.err) == (0, "")
+        assert (outcome.code, outcome.told) == (0, "")
         assert "auto" in outcome.out
 
 

@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 from commands import Run
 
+import rposst_opt as ro
 from rposst_opt.backends import table
 from rposst_opt.errors import BackendUnavailable
 from rposst_opt.experiments import reproductions
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.experiments.reproductions import DOMAINS, REPRODUCTIONS, Domain, Reproduction
-from rposst_opt.files.tables import read_results
 
 LOG = """\
 # name/game/hands/seed match holdem.limit.2p.reverse_blinds.game 2 1
@@ -48,7 +48,7 @@ class TestDomains:
         assert (done.code, done.out) == (0, "")
         assert done.err == "arrows.csv: 7 test cases, 7 policies, results from 0 to 1.\n"
         expected = racing_arrows(7, np.random.default_rng(4), test_cases=f"{role}s")  # type: ignore[arg-type]
-        pd.testing.assert_frame_equal(read_results(Path("arrows.csv")), expected, check_names=False)
+        pd.testing.assert_frame_equal(ro.read_results(Path("arrows.csv")).results, expected, check_names=False)
 
     def test_a_written_domain_can_be_solved(self, rposst: Run) -> None:
         rposst("domain", "passing-race", "--races", "2", "--out", "race.csv")
@@ -59,7 +59,7 @@ class TestDomains:
         done = rposst("domain", "poker-crosstable", "table.csv", "--out", "checked.csv")
         assert done.code == 0
         assert "Did not play each other, and stand as 0: agent-0 and agent-1." in done.err
-        assert read_results(Path("checked.csv")).loc["agent-0", "agent-1"] == 0.0
+        assert ro.read_results(Path("checked.csv")).results.loc["agent-0", "agent-1"] == 0.0
 
     def test_a_table_is_not_written_over(self, rposst: Run) -> None:
         write_poker(Path("table.csv"))
@@ -79,7 +79,7 @@ class TestDomains:
         assert done.code == 0, done.err
         # Alice wins 10 - 5 = 5 chips in one seating, and Bob 20 - 5 = 15 in the other: Alice has -10 chips after four
         # hands with a big blind of 10, that is -250 milli-big-blinds per game.
-        scores = read_results(Path("scores.csv"))
+        scores = ro.read_results(Path("scores.csv")).results
         assert scores.loc["Bob", "Alice"] == -250.0
         assert scores.loc["Alice", "Bob"] == 250.0
 
@@ -105,7 +105,7 @@ class TestDomains:
     def test_checkpoints_with_matches_are_noisy(self, rposst: Run) -> None:
         rposst("domain", "checkpoints", "--out", "exact.csv")
         rposst("domain", "checkpoints", "--matches", "20", "--seed", "1", "--out", "noisy.csv")
-        exact, noisy = read_results(Path("exact.csv")), read_results(Path("noisy.csv"))
+        exact, noisy = ro.read_results(Path("exact.csv")).results, ro.read_results(Path("noisy.csv")).results
         assert exact.shape == noisy.shape == (46, 46)
         assert list(exact.index) == list(noisy.index)
         difference = np.abs(exact.to_numpy() - noisy.to_numpy())
@@ -114,9 +114,9 @@ class TestDomains:
     def test_collisions_leave_the_built_in_drivers_out(self, rposst: Run) -> None:
         rposst("domain", "passing-race", "--races", "4", "--out", "wins.csv")
         rposst("domain", "passing-race", "--races", "4", "--collisions", "--out", "collisions.csv")
-        assert len(read_results(Path("wins.csv"))) == 46
-        assert len(read_results(Path("collisions.csv"))) == 43
-        assert read_results(Path("collisions.csv")).to_numpy().min() < 0
+        assert len(ro.read_results(Path("wins.csv")).results) == 46
+        assert len(ro.read_results(Path("collisions.csv")).results) == 43
+        assert ro.read_results(Path("collisions.csv")).results.to_numpy().min() < 0
 
     def test_an_unknown_domain_is_told(self, rposst: Run) -> None:
         done = rposst("domain", "chess", "--out", "x.csv")

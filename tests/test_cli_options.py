@@ -219,7 +219,7 @@ class TestNumbersAtTheEdge:
         write_table(tmp_path / "results.csv", ["a", "b", "c"], ["p", "q"], self.TABLES[name])
         command = ["solve", "results.csv", "--size", "2", *options.split()]
         for_people, record = rposst(*command), rposst(*command, "--json").json
-        assert (for_people.code, for_people.err) == (0, "")
+        assert (for_people.code, for_people.told) == (0, "")
         assert not re.search(r"\bnan\b", for_people.out)
         assert not re.search(r"\binf\b", for_people.out)
         assert 0 <= record["lower_bound"] <= record["objective"] <= 1
@@ -230,7 +230,7 @@ class TestNumbersAtTheEdge:
         write_table(tmp_path / "results.csv", ["a", "b", "c"], ["p", "q"], self.TABLES[name])
         outcome = rposst("solve", "results.csv", "--size", "2", "--no-rescale", *options.split())
         assert not re.search(r"\bnan\b", outcome.out)
-        said = [line for line in outcome.err.splitlines() if not line.startswith("Note: softmax targets are made of ")]
+        said = [line for line in outcome.told.splitlines() if not line.startswith("Note: softmax targets are made of ")]
         if outcome.code == 0:
             assert said == []
         else:

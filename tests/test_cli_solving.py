@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("compiled_kernels")
 class TestDemo:
     def test_it_shows_a_chosen_test_and_what_is_known_about_it(self, rposst: Run, tmp_path: Path) -> None:
         outcome = rposst("demo")
-        assert (outcome.code, outcome.err) == (0, "")
+        assert (outcome.code, outcome.told) == (0, "")
         weights = [float(weight) for weight in re.findall(r"follower-\d{3}\s+│\s+([\d.]+)", outcome.out)]
         assert len(weights) == 3
         assert sum(weights) == pytest.approx(1, abs=2e-4)
@@ -43,7 +43,7 @@ class TestSolve:
         found = rposst("solve", "results.csv", "--size", "2", "--json").json
         outcome = rposst("solve", "results.csv", "--size", "2")
         assert outcome.code == 0
-        assert outcome.err == ""
+        assert outcome.told == ""
         for name, weight in zip(found["cases"], found["weights"], strict=True):
             assert re.search(rf"\b{name}\b\D+{weight:.4f}", outcome.out)
         for label, key in (("objective", "objective"), ("lower bound", "lower_bound"), ("gap", "gap")):
@@ -55,7 +55,7 @@ class TestSolve:
         write_random_table(tmp_path / "results.csv", 6, 4)
         outcome = rposst("solve", "results.csv", "--size", "2", "--json")
         record = outcome.json
-        assert outcome.err == ""
+        assert outcome.told == ""
         for key, kind in KEYS_OF_THE_CONTRACT.items():
             assert type(record[key]) is kind, key
         assert record["format"] == "rposst-test/1"
@@ -156,7 +156,7 @@ class TestScore:
     def test_scores_are_weights_times_rows_and_ties_share_a_rank(self, rposst: Run, test_of_two: Path) -> None:
         (test_of_two / "new.csv").write_text("case,low,top,mid,tied\na,0,8,4,1\nother,9,9,9,9\nb,1,4,0,1\n")
         outcome = rposst("score", "test.json", "new.csv", "--json")
-        assert outcome.err == ""
+        assert outcome.told == ""
         assert [(row["rank"], row["policy"], row["score"]) for row in outcome.json["scores"]] == [
             (1, "top", 5.0),
             (2, "mid", 1.0),
@@ -167,7 +167,7 @@ class TestScore:
     def test_the_table_for_people_has_ranks_names_and_scores(self, rposst: Run, test_of_two: Path) -> None:
         (test_of_two / "new.csv").write_text("case,low,top,[b]mid[/b],tied\na,0,8,4,1\nb,1,4,0,1\n")
         outcome = rposst("score", "test.json", "new.csv")
-        assert (outcome.code, outcome.err) == (0, "")
+        assert (outcome.code, outcome.told) == (0, "")
         rows = [re.findall(r"[^│\s]+", line) for line in outcome.out.splitlines() if line.startswith("│")]
         assert rows == [["1", "top", "5"], ["2", "[b]mid[/b]", "1"], ["2", "tied", "1"], ["4", "low", "0.75"]]
 
@@ -192,7 +192,8 @@ class TestScore:
             ("case,p\na,1\n", ["'b'"]),
             ("case,p\nother,1\n", ["'a'", "'b'"]),
             ("case,p\na,1\nb,\n", ["new.csv", "'b'", "'p'", "empty"]),
-            ("case,p\na,1\nb,nan\n", ["new.csv", "'b'", "'p'", "finite"]),
+            ("case,p\na,1\nb,nan\n", ["new.csv", "'b'", "'p'", "missing"]),
+            ("case,p\na,1\nb,inf\n", ["new.csv", "'b'", "'p'", "finite"]),
             ("case,p\na,1\nb,2\nb,3\n", ["new.csv", "'b'", "more than once"]),
         ],
     )
@@ -203,7 +204,7 @@ class TestScore:
         before = files_in(test_of_two)
         outcome = rposst("score", "test.json", "new.csv")
         assert (outcome.code, outcome.out) == (2, "")
-        assert len(outcome.err.splitlines()) == 1
+        assert len(outcome.told.splitlines()) == 1
         for word in words:
             assert word in outcome.err
         assert files_in(test_of_two) == before
@@ -297,7 +298,7 @@ class TestRankingsAndProofs:
         outcome = rposst("solve", "results.csv", "--size", "2", *options)
         assert (outcome.code, outcome.out) == (2, "")
         assert words in outcome.err
-        assert len(outcome.err.splitlines()) == 1
+        assert len(outcome.told.splitlines()) == 1
 
     def test_rounds_alone_ask_for_the_game(self, rposst: Run) -> None:
         assert rposst("solve", "results.csv", "--size", "2", "--rounds", "7", "--json").json["backend"] == (
@@ -371,5 +372,5 @@ class TestExport:
         outcome = rposst("export", "results.csv", "--size", "2", *options)
         assert (outcome.code, outcome.out) == (2, "")
         assert words in outcome.err
-        assert len(outcome.err.splitlines()) == 1
+        assert len(outcome.told.splitlines()) == 1
         assert files_in(tmp_path) == before

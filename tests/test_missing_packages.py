@@ -81,6 +81,39 @@ def test_the_commands_do_solve_when_nothing_is_missing(tmp_path: Path) -> None:
     assert "something is solved" in outcome.stderr
 
 
+TABLES = {
+    "pyarrow": ("results.parquet", b"PAR1", "a Parquet file needs pyarrow"),
+    "openpyxl": ("results.csv", b"", "an Excel file needs openpyxl"),
+    "zstandard": ("results.csv.zst", b"\x28\xb5\x2f\xfd", "a .zst file needs zstandard"),
+}
+
+
+@pytest.mark.parametrize("package", TABLES)
+def test_formats_of_tables_without_their_packages(package: str, tmp_path: Path) -> None:
+    name, content, message = TABLES[package]
+    (tmp_path / name).write_bytes(content)
+    options = ("--format", "excel") if package == "openpyxl" else ()
+    commands = [("backends", name, "--size", "1", *options)]
+    outcome = run_without([package], SOLVE_NOTHING.format(commands=commands), tmp_path)
+    assert outcome.stdout == "2\n"
+    assert outcome.stderr == f"rposst: {message}, which is not installed: pip install 'rposst-opt[tables]'\n"
+
+
+def test_frames_of_others_without_narwhals(tmp_path: Path) -> None:
+    code = """
+import rposst_opt as ro
+try:
+    ro.read_results({"case": ["x"], "p": [1.0]})
+except ro.BackendUnavailable as error:
+    print(error)
+"""
+    outcome = run_without(["narwhals"], code, tmp_path)
+    message = (
+        "a DataFrame that is not of pandas needs narwhals, which is not installed: pip install 'rposst-opt[tables]'"
+    )
+    assert outcome.stdout.splitlines() == [message], outcome.stderr
+
+
 @pytest.mark.parametrize(
     "statement",
     [

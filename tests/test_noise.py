@@ -273,7 +273,7 @@ class TestCommands:
         table = tmp_path / "results.csv"
         write_random_table(table, 6, 5)
         done = rposst("solve", str(table), "--size", "2", *options)
-        assert done.code == 2 and message in done.err and done.err.count("\n") == 1
+        assert done.code == 2 and message in done.err and done.told.count("\n") == 1
 
     def test_a_report_and_an_explorer_say_that_there_is_noise(self, rposst: Run, tmp_path: Path) -> None:
         table = tmp_path / "results.csv"

@@ -609,7 +609,7 @@ def test_a_report_that_cannot_be_made_is_refused_in_one_line(
     before = results.read_bytes()
     outcome = rposst("report", "results.csv", "--size", "2", *arguments)
     assert outcome.code == 2
-    assert message in outcome.err and len(outcome.err.strip().splitlines()) == 1
+    assert message in outcome.err and len(outcome.told.strip().splitlines()) == 1
     assert results.read_bytes() == before
 
 

@@ -12,7 +12,6 @@ import rposst_opt as ro
 from rposst_opt.experiments import reproductions
 from rposst_opt.experiments.protocol import Choice, Split, holdout_errors
 from rposst_opt.experiments.reproductions import DOMAINS, REPRODUCTIONS, Request, names_for_all, quick, reproduce
-from rposst_opt.files.tables import read_results
 
 METHODS = ("regret-matching", "exact", "minimax-uniform", "random")
 
@@ -61,7 +60,7 @@ def test_a_poker_reproduction_writes_tables_and_figures(tmp_path: Path) -> None:
     names = {path.name for path in written}
     assert {"selections.csv", "curves.csv", "summary.csv", "top-picks.csv", "errors.csv.gz", "domains.csv"} <= names
     assert {"errors-made-up.png", "errors-made-up.svg", "matrix-made-up.csv"} <= names
-    back = read_results(folder / "matrix-made-up.csv")
+    back = ro.read_results(folder / "matrix-made-up.csv").results
     np.testing.assert_array_equal(back.to_numpy(), table.to_numpy())
 
     errors = pd.read_csv(folder / "errors.csv.gz")
@@ -77,7 +76,7 @@ def test_the_written_selections_and_matrix_give_the_written_errors(tmp_path: Pat
     """A stranger can check the errors from the CSV files alone."""
     reproduce("poker", request(tmp_path, poker={"made-up": poker_table()}, every_error=True, holdouts=(0.4,)))
     folder = tmp_path / "poker"
-    matrix = read_results(folder / "matrix-made-up.csv")
+    matrix = ro.read_results(folder / "matrix-made-up.csv").results
     chosen = pd.read_csv(folder / "selections.csv")
     errors = pd.read_csv(folder / "errors.csv.gz")
     rows = list(matrix.index)

@@ -229,7 +229,7 @@ def test_a_folder_that_has_no_validation_is_refused_in_one_line(
 ) -> None:
     outcome = rposst("report", "results.csv", "--size", "2", "--validation", folder, "--out", "r.html")
     assert outcome.code == 2
-    assert message in outcome.err and len(outcome.err.strip().splitlines()) == 1
+    assert message in outcome.err and len(outcome.told.strip().splitlines()) == 1
     assert not (files / "r.html").exists()
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_args,
 
 import typer
 
+from rposst_opt.cli.reading import ReadingOptions, read_table
 from rposst_opt.cli.terminal import notice
 from rposst_opt.errors import ProblemError
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 
 Number = TypeVar("Number", int, float)
+REPETITIONS = "repetitions"
 
 
 class NamedMeasure(StrEnum):
@@ -34,15 +36,6 @@ class NamedMeasure(StrEnum):
     WORST = "worst"
 
 
-Results = Annotated[
-    Path,
-    typer.Argument(
-        metavar="RESULTS.csv",
-        help="Results: a header of policies, a first column of test cases, numbers elsewhere; "
-        "separated by comma, tab or semicolon.",
-        show_default=False,
-    ),
-]
 Size = Annotated[
     int, typer.Option(help="How many test cases to choose, besides the required ones.", show_default=False)
 ]
@@ -100,9 +93,9 @@ Offset = Annotated[
 Noise = Annotated[
     str | None,
     typer.Option(
-        metavar="NUMBER|FILE.csv",
-        help="Standard error of every case's result, in the file's units: a number, or a file with one per test case. "
-        "The noise of a score is then part of the objective.",
+        metavar="NUMBER|FILE.csv|repetitions",
+        help="Standard error of every case's result, in the file's units: a number, a file with one per test case, or "
+        "`repetitions` for those of a long table. The noise of a score is then part of the objective.",
         show_default=False,
     ),
 ]
@@ -124,10 +117,9 @@ TimeLimit = Annotated[float | None, typer.Option(metavar="SECONDS", help="Stop t
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProblemOptions:
+class ProblemOptions(ReadingOptions):
     """What states a problem on the command line; the fields are the options that several commands share."""
 
-    results: Results
     size: Size
     tail_fraction: TailFraction = None
     k: KWorst = None
@@ -148,8 +140,22 @@ class ProblemOptions:
     @property
     def files(self) -> list[Path]:
         """What is read to state the problem."""
-        noise = None if self.noise is None or _as_number(self.noise) is not None else Path(self.noise)
+        is_file = self.noise not in (None, REPETITIONS) and _as_number(str(self.noise)) is None
+        noise = Path(str(self.noise)) if is_file else None
         return [path for path in (self.results, self.targets, self.probabilities, noise) if path is not None]
+
+
+def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command, whose first parameter is `options`, the fields of `ReadingOptions` as its own options."""
+    shared = _parameters_of(ReadingOptions)
+    own = list(signature(command, eval_str=True).parameters.values())[1:]
+
+    @wraps(command)
+    def wrapper(**given: Any) -> None:
+        stated = {option.name: given.pop(option.name) for option in shared}
+        command(ReadingOptions(**stated), **given)
+
+    return _with_parameters(wrapper, own, shared)
 
 
 def takes_problem(
@@ -162,7 +168,7 @@ def takes_problem(
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        shared = _shared_parameters(optional=optional, several_sizes=several_sizes)
+        shared = _parameters_of(ProblemOptions, optional=optional, several_sizes=several_sizes)
         own = list(signature(command, eval_str=True).parameters.values())[2 if several_sizes else 1 :]
 
         @wraps(command)
@@ -177,19 +183,28 @@ def takes_problem(
             else:
                 command(ProblemOptions(**stated), **given)
 
-        parameters = [*shared, *(parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own)]
-        wrapper.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # read by Typer
-        wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        return wrapper
+        return _with_parameters(wrapper, shared, own)
 
     return decorate
 
 
-def _shared_parameters(*, optional: bool, several_sizes: bool) -> list[Parameter]:
-    """The fields of `ProblemOptions` as parameters of a command; if `optional`, none of them must be given."""
-    hints = get_type_hints(ProblemOptions, include_extras=True) | ({"size": Sizes} if several_sizes else {})
+def _with_parameters(
+    wrapper: Callable[..., None], first: list[Parameter], second: list[Parameter]
+) -> Callable[..., None]:
+    """The command with these parameters, as Typer reads them; arguments come in their order."""
+    parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in (*first, *second)]
+    wrapper.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # read by Typer
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return wrapper
+
+
+def _parameters_of(
+    options: type[ReadingOptions], *, optional: bool = False, several_sizes: bool = False
+) -> list[Parameter]:
+    """The fields of options as parameters of a command; if `optional`, none of them must be given."""
+    hints = get_type_hints(options, include_extras=True) | ({"size": Sizes} if several_sizes else {})
     shared = []
-    for option in fields(ProblemOptions):
+    for option in fields(options):
         default, annotation = option.default, hints[option.name]
         if default is MISSING and optional:
             kind, *extras = get_args(annotation)
@@ -225,7 +240,7 @@ class Stated(NamedTuple):
 
 def read_problem(options: ProblemOptions) -> Stated:
     """The problem that the options state, from the files that they name."""
-    from rposst_opt.files.tables import read_probabilities, read_results, read_targets
+    from rposst_opt.files.tables import read_probabilities, read_targets
     from rposst_opt.losses import loss_from_label
     from rposst_opt.problem import Problem
     from rposst_opt.results import Scale, rescale, softmax_targets
@@ -234,7 +249,8 @@ def read_problem(options: ProblemOptions) -> Stated:
         raise ProblemError("--betas and --targets exclude each other: give one of them.")
     measure, loss = _measure(options), loss_from_label(options.loss)
     sharpness = None if options.betas is None else numbers("--betas", options.betas, float)
-    table = read_results(options.results)
+    read = read_table(options)
+    table = read.results
     values, scale = rescale(table) if options.rescale else (table.to_numpy(), Scale(0.0, 1.0))
     target_names, targets = ["uniform"], None
     if sharpness is not None:
@@ -260,10 +276,10 @@ def read_problem(options: ProblemOptions) -> Stated:
     )
     if sharpness is not None:
         target_names = [f"beta {name}" for name in target_names]
-    return _with_noise(options, Stated(problem, scale, target_names, table))
+    return _with_noise(options, Stated(problem, scale, target_names, table), read.standard_errors)
 
 
-def _with_noise(options: ProblemOptions, stated: Stated) -> Stated:
+def _with_noise(options: ProblemOptions, stated: Stated, of_repetitions: "pd.Series[float] | None") -> Stated:
     """The same problem with noise, if the options ask for it."""
     import numpy as np
 
@@ -282,10 +298,30 @@ def _with_noise(options: ProblemOptions, stated: Stated) -> Stated:
     if options.noise is None:
         return stated
     number = _as_number(options.noise)
-    errors = read_noise(Path(options.noise), problem.case_names) if number is None else np.full(problem.n_cases, number)
+    if options.noise == REPETITIONS:
+        errors = _errors_of_repetitions(of_repetitions)
+    elif number is not None:
+        errors = np.full(problem.n_cases, number)
+    else:
+        errors = read_noise(Path(options.noise), problem.case_names)
     weight = NOISE_WEIGHT if options.noise_weight is None else options.noise_weight
     scaled = stated.scale.error_from_file_units(errors) if options.rescale else errors
     return stated._replace(problem=replace(problem, noise=scaled, noise_weight=weight), noise=errors)
+
+
+def _errors_of_repetitions(errors: "pd.Series[float] | None") -> "FloatArray":
+    """The standard errors that a table's repetitions tell, which every case must have."""
+    import numpy as np
+
+    if errors is None:
+        raise ProblemError("--noise repetitions needs a long table with several values of a test case and a policy.")
+    unknown = errors.index[errors.isna()]
+    if len(unknown):
+        raise ProblemError(
+            f"--noise repetitions needs two values of some policy for every test case, and {unknown[0]!r} has none "
+            f"({len(unknown)} of {len(errors)} have none)."
+        )
+    return np.array(errors, dtype=np.float64)
 
 
 def _strength(options: ProblemOptions, stated: Stated) -> float:

@@ -74,7 +74,7 @@ def report(
     if found is None:
         console().print("No test was found before the time limit.")
         raise typer.Exit(1)
-    heading = title or f"A small test for {options.results.stem}"
+    heading = title or f"A small test for {options.title}"
     write_atomically(out, report_page(found, title=heading, command=_own_command()))
     show_solution(console(), found.problem, found.solution, found.scale, found.left_out)
     missing = " An interrupt came before all was run, and the page lacks the rest." if found.interrupted else ""

@@ -15,7 +15,9 @@ from rposst_opt.cli.options import (
     purpose_of,
     read_problem,
     takes_problem,
+    takes_reading,
 )
+from rposst_opt.cli.reading import ReadingOptions, open_table, table_of_cells
 from rposst_opt.cli.showing import show_scores, show_solution
 from rposst_opt.cli.terminal import console, notice, plain, progress_of_a_search
 from rposst_opt.errors import ProblemError
@@ -212,14 +214,10 @@ def _write_certificate(path: Path, problem: "Problem", solution: "Solution") -> 
         console(stderr=True).print(plain(f"{path} was not written: {reason}."))
 
 
+@takes_reading
 def score(
+    options: ReadingOptions,
     test: Annotated[Path, typer.Argument(metavar="TEST.json", help="A test that `rposst solve --out` wrote.")],
-    results: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RESULTS.csv", help="Results of new policies on the test's cases; other cases may be missing."
-        ),
-    ],
     estimator: Annotated[
         str, typer.Option(help="How the full score is estimated: weights, ridge, residual, kernel or aipw.")
     ] = "weights",
@@ -232,19 +230,16 @@ def score(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Apply a test to new policies: their scores with intervals, and their ranking, highest first."""
+    """Apply a test to new policies: their scores with intervals, and their ranking, highest first.
+
+    Of the results, only those on the test's cases are needed; other cases may be missing.
+    """
     from rposst_opt.files.records import as_json as to_json
     from rposst_opt.files.records import read_test
-    from rposst_opt.files.tables import read_results
     from rposst_opt.unseen.error_bars import read_left_out
 
     efficient_test, left_out = read_test(test), read_left_out(test)
-    table = read_results(results, only_cases=efficient_test.case_names)
-    if left_out is not None:
-        used = {name for other in left_out.tests for name in other.case_names}
-        # Results on cases of these tests make intervals better founded; where they are incomplete, we do without.
-        with suppress(ProblemError):
-            table = read_results(results, only_cases=used.union(efficient_test.case_names))
+    table = _read_new_results(options, efficient_test, left_out)
     if not 0 < level < 1:
         raise ProblemError(f"--level must lie between 0 and 1, got {level:g}.")
     if strict:
@@ -263,6 +258,20 @@ def _check_scale(test: "EfficientTest", table: "pd.DataFrame", path: Path) -> No
             f"{path}: the range of results that this test was made for is not there: leave --strict out."
         )
     test.score(table, strict=True)
+
+
+def _read_new_results(options: ReadingOptions, test: "EfficientTest", left_out: "LeftOut | None") -> "pd.DataFrame":
+    """New policies' results on the test's cases, and on those of tests without a policy if they are there."""
+    cells = open_table(options)
+    read = table_of_cells(cells, options, test.case_names)
+    if left_out is not None:
+        used = {name for other in left_out.tests for name in other.case_names}
+        # Results on cases of these tests make intervals better founded; where they are incomplete, we do without.
+        with suppress(ProblemError):
+            read = table_of_cells(cells, options, used.union(test.case_names))
+    for note in read.notes:
+        notice(note)
+    return read.results
 
 
 def _scored(
