@@ -43,6 +43,9 @@ HOMES = {
     "pyspiel": {"rposst_opt.experiments.domains.leduc"},
     "open_spiel": {"rposst_opt.experiments.domains.leduc"},
     "axelrod": {"rposst_opt.experiments.domains.dilemma"},
+    "zstandard": {"rposst_opt.files.inspect_logs"},
+    "inspect_ai": set(),  # logs are read without whoever wrote them
+    "lm_eval": set(),
 }
 
 
