@@ -26,6 +26,8 @@ settings.register_profile("quick", settings.get_profile("rposst"), max_examples=
 settings.load_profile(os.environ.get("RPOSST_EXAMPLES", "rposst"))
 
 
+collect_ignore = ["inspect_tasks.py"]  # Inspect loads it in a process of its own; its import takes seconds, and warns
+
 # They start processes, draw pictures or import large libraries.
 SLOW_FILES = {
     "test_benchmarks",

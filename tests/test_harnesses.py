@@ -423,6 +423,11 @@ def test_archives_that_are_not_whole_get_one_line(tmp_path: Path) -> None:
     content[content.index(b"summaries.json") + 30] ^= 255
     path.write_bytes(content)
     assert "this is not a whole .eval file (summaries.json" in complaint(lambda: read_inspect(path))
+    write_zstandard(path, header(), [sample(0, "C")])
+    content = bytearray(path.read_bytes())
+    content[content.rindex(b"PK\x01\x02") + 16] ^= 1  # the checksum of what is to come out of the last member
+    path.write_bytes(content)
+    assert "(summaries.json is damaged)" in complaint(lambda: read_inspect(path))
     assert "cannot be read" in complaint(lambda: read_inspect(tmp_path / "gone.eval"))
 
 
