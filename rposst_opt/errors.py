@@ -23,7 +23,7 @@ class BackendNotFound(RposstError, LookupError):
 
 
 class BackendUnavailable(RposstError, ImportError):
-    """A backend, a domain, a page, a picture or a cluster needs a package that is not installed."""
+    """A backend, a domain, a page, a picture, a log or a cluster needs a package that is not installed."""
 
 
 class Unsupported(RposstError):

@@ -26,6 +26,8 @@ settings.register_profile("quick", settings.get_profile("rposst"), max_examples=
 settings.load_profile(os.environ.get("RPOSST_EXAMPLES", "rposst"))
 
 
+collect_ignore = ["inspect_tasks.py"]  # Inspect loads it in a process of its own; its import takes seconds, and warns
+
 # They start processes, draw pictures or import large libraries.
 SLOW_FILES = {
     "test_benchmarks",
@@ -38,6 +40,7 @@ SLOW_FILES = {
     "test_leduc",
     "test_missing_packages",
     "test_plots",
+    "test_real_harnesses",
     "test_report",
     "test_runner",
     "test_tutorial",
@@ -49,6 +52,7 @@ LONGEST_FILES = (
     "test_agreement",
     "test_runner",
     "test_canonical",
+    "test_real_harnesses",
     "test_cli",
     "test_regret_matching",
     "test_exact",

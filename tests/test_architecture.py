@@ -41,13 +41,15 @@ HOMES = {
     "narwhals": {"rposst_opt.files.formats"},
     "openpyxl": {"rposst_opt.files.formats"},
     "pyarrow": {"rposst_opt.files.formats"},
-    "zstandard": {"rposst_opt.files.compression"},
+    "zstandard": {"rposst_opt.files.compression", "rposst_opt.files.inspect_logs"},
     "joblib": {"rposst_opt.unseen.runner"},
     "distributed": {"rposst_opt.unseen.runner"},
     "sklearn": {"rposst_opt.sklearn", "rposst_opt.solvers.baselines"},
     "pyspiel": {"rposst_opt.experiments.domains.leduc"},
     "open_spiel": {"rposst_opt.experiments.domains.leduc"},
     "axelrod": {"rposst_opt.experiments.domains.dilemma"},
+    "inspect_ai": set(),  # logs are read without whoever wrote them
+    "lm_eval": set(),
 }
 
 

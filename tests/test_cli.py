@@ -27,6 +27,7 @@ SUB_COMMANDS = (
     "demo",
     "solve",
     "score",
+    "write-subset",
     "report",
     "explore",
     "verify",

@@ -413,8 +413,13 @@ class TestFormats:
         assert words in complaint(lambda: ro.read_results(tmp_path / name))
 
     def test_a_format_is_chosen_by_name(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(formats.FORMATS, "made-up", results_log(lambda path: EXPECTED.add(len(path.name))))
-        assert same(ro.read_results(tmp_path, format="made-up"), EXPECTED.add(len(tmp_path.name)))
+        def read_log(path: Path, task: str) -> pd.DataFrame:
+            table = EXPECTED.add(len(path.name + task)).rename_axis("case").reset_index()
+            return table.melt("case", var_name="policy", value_name="value")
+
+        monkeypatch.setitem(formats.FORMATS, "made-up", results_log(read_log, "task"))
+        read = ro.read_results(tmp_path, format="made-up", task="some task")
+        assert same(read, EXPECTED.add(len(tmp_path.name + "some task")))
         assert "made-up" in complaint(lambda: ro.read_results(tmp_path, format="nonsense"))
 
     @pytest.mark.parametrize("source", [3, None, [[1.0, 2.0]], polars.DataFrame({"a": [1.0]}).lazy()])

@@ -1,4 +1,4 @@
-"""The command line: ``rposst demo | solve | validate | score | report | verify | agree | export | backends | ...``.
+"""The command line: ``rposst demo | solve | validate | score | write-subset | report | verify | agree | export | ...``.
 
 Results go to standard output, progress and messages to standard error. Exit codes: 0 done, 1 no test, 2 bad input.
 
@@ -16,6 +16,7 @@ import typer
 import rposst_opt
 from rposst_opt.cli.comparing import agree, backends, calibrate
 from rposst_opt.cli.experiments import domain, reproduce
+from rposst_opt.cli.handing_over import write_subset
 from rposst_opt.cli.reporting import explore, report
 from rposst_opt.cli.solving import demo, export, score, solve, verify
 from rposst_opt.cli.terminal import warnings_as_notices
@@ -31,7 +32,21 @@ app = typer.Typer(
 )
 
 # As help lists them: first what most people want, last what few do. Typer puts groups of commands after all others.
-for command in (demo, solve, validate, score, report, explore, verify, agree, export, backends, calibrate, reproduce):
+for command in (
+    demo,
+    solve,
+    validate,
+    score,
+    write_subset,
+    report,
+    explore,
+    verify,
+    agree,
+    export,
+    backends,
+    calibrate,
+    reproduce,
+):
     app.command()(command)
 app.add_typer(domain, name="domain")
 

@@ -3,7 +3,7 @@
 import csv
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -86,11 +86,22 @@ FormatName = Annotated[
     typer.Option(
         "--format",
         metavar="NAME",
-        help="csv, jsonl, parquet, feather or excel; told by the file unless given.",
+        help="csv, jsonl, parquet, feather or excel, told by the file unless given; lm-eval or inspect for a folder of "
+        "their logs.",
         rich_help_panel=PANEL,
         show_default=False,
     ),
 ]
+
+
+def _of_logs(what: str) -> Any:
+    return typer.Option(help=what, rich_help_panel=PANEL, show_default=False)
+
+
+Metric = Annotated[str | None, _of_logs("Of lm-eval's logs: which metric is read, where there are several.")]
+Filter = Annotated[str | None, _of_logs("Of lm-eval's logs: which filter is read, where there are several.")]
+Scorer = Annotated[str | None, _of_logs("Of Inspect's logs: which scorer is read, where there are several.")]
+Task = Annotated[str | None, _of_logs("Of logs: read this task alone, and call its cases by their number or id.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +118,10 @@ class ReadingOptions:
     percent: Percent = False
     decimal: DecimalSign = "."
     format: FormatName = None
+    metric: Metric = None
+    filter: Filter = None
+    scorer: Scorer = None
+    task: Task = None
 
     @property
     def title(self) -> str:
@@ -124,9 +139,11 @@ def read_table(options: ReadingOptions) -> "ResultTable":
 
 def open_table(options: ReadingOptions) -> "Cells":
     """The cells of the results' file, which may be standard input and is read once."""
-    from rposst_opt.files.formats import open_cells
+    from rposst_opt.files.formats import Asked, open_cells
 
-    return open_cells(options.results, format=options.format, decimal=options.decimal)
+    chosen = {name: getattr(options, name) for name in ("metric", "filter", "scorer", "task")}
+    asked = Asked(options.decimal, {name: choice for name, choice in chosen.items() if choice is not None})
+    return open_cells(options.results, format=options.format, asked=asked)
 
 
 def table_of_cells(

@@ -39,6 +39,8 @@ class Cells:
         Whether rows have numbers outside of the cells, as rows of a DataFrame have: then no column need name them.
     notes : tuple of str
         What was found out on the way.
+    long : (str, str, str), optional
+        The columns of test cases, policies and values, where the format says that this is a long table.
     """
 
     where: str
@@ -46,6 +48,7 @@ class Cells:
     has_header: bool | None = None
     has_row_numbers: bool = False
     notes: tuple[str, ...] = ()
+    long: tuple[str, str, str] | None = None
 
 
 def cells_of_text(where: str, text: str, *, decimal: str = ".") -> Cells:

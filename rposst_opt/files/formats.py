@@ -8,8 +8,8 @@ import io
 import json
 import xml.etree.ElementTree
 import zipfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,28 @@ import pandas as pd
 from rposst_opt.errors import ProblemError, check_installed
 from rposst_opt.files.cells import Cells, as_grid, cells_of_text
 from rposst_opt.files.compression import File
+from rposst_opt.files.harness_runs import LONG_COLUMNS
+from rposst_opt.files.inspect_logs import read_inspect
+from rposst_opt.files.lm_eval_logs import read_lm_eval
 
 TEXT, JSON_LINES = "csv", "jsonl"
 OLD_EXCEL = b"\xd0\xcf\x11\xe0"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was said about how a file is to be read.
+
+    Attributes
+    ----------
+    decimal : str
+        The decimal sign of numbers in a text.
+    chosen : mapping of str to str
+        Which of several metrics, say, of a log are read.
+    """
+
+    decimal: str = "."
+    chosen: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -31,30 +50,34 @@ class Format:
     Attributes
     ----------
     read : callable
-        Takes a `File` and the decimal sign, returns its `Cells`.
+        Takes a `File` and what was asked, returns its `Cells`.
     magic : tuple of bytes
         What its files begin with.
     suffixes : tuple of str
         How the names of its files end.
+    choices : tuple of str
+        What may be chosen about it (`Asked.chosen`).
     """
 
-    read: Callable[[File, str], Cells]
+    read: Callable[[File, Asked], Cells]
     magic: tuple[bytes, ...] = ()
     suffixes: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
 
 
-def results_log(read: Callable[[Path], pd.DataFrame]) -> Format:
-    """A format for logs, read only where it is asked for: a function from a path to test cases by policies."""
-    return Format(lambda file, _: cells_of_results(file.where, read(file.path)))
+def results_log(read: Callable[..., pd.DataFrame], *choices: str) -> Format:
+    """A format for logs, read only where it is asked for: a function from a path to a row per value."""
+
+    def cells(file: File, asked: Asked) -> Cells:
+        return replace(cells_of_frame(file.where, read(file.path, **asked.chosen)), long=LONG_COLUMNS)
+
+    return Format(cells, choices=choices)
 
 
-def cells_of_results(where: str, results: pd.DataFrame) -> Cells:
-    """Test cases as rows and policies as columns, as cells that say so."""
-    return cells_of_frame(where, results.rename_axis(index="test_case", columns=None))
-
-
-def open_cells(source: object, *, format: str | None = None, decimal: str = ".") -> Cells:
+def open_cells(source: object, *, format: str | None = None, asked: Asked | None = None) -> Cells:
     """The cells of a file, of standard input (`-`) or of a DataFrame."""
+    asked = Asked() if asked is None else asked
+    _check_choices(format, asked)
     if not isinstance(source, str | Path):
         if format is not None:
             raise ProblemError(f"`format` goes with a file, got a {type(source).__name__}.")
@@ -64,7 +87,15 @@ def open_cells(source: object, *, format: str | None = None, decimal: str = ".")
     file = File(Path(source))
     if format is not None and format not in FORMATS:
         raise ProblemError(f"unknown format {format!r}. Known: {', '.join(FORMATS)}.")
-    return FORMATS[_format_of(file) if format is None else format].read(file, decimal)
+    return FORMATS[_format_of(file) if format is None else format].read(file, asked)
+
+
+def _check_choices(format: str | None, asked: Asked) -> None:
+    """Refuse a choice that the format does not offer."""
+    for choice in asked.chosen:
+        offering = [name for name, known in FORMATS.items() if choice in known.choices]
+        if format not in offering:
+            raise ProblemError(f"--{choice} goes with --format {' or '.join(offering)}.")
 
 
 def _format_of(file: File) -> str:
@@ -83,11 +114,11 @@ def _format_of(file: File) -> str:
     return JSON_LINES if data.lstrip()[:1] in (b"{", b"[") else TEXT
 
 
-def _read_text(file: File, decimal: str) -> Cells:
-    return cells_of_text(file.where, file.text, decimal=decimal)
+def _read_text(file: File, asked: Asked) -> Cells:
+    return cells_of_text(file.where, file.text, decimal=asked.decimal)
 
 
-def _read_json_lines(file: File, decimal: str) -> Cells:
+def _read_json_lines(file: File, asked: Asked) -> Cells:
     """Records, one JSON object a line, or a list of them; the header is of all keys."""
     text = file.text.strip()
     try:
@@ -116,7 +147,7 @@ def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
-def _read_excel(file: File, decimal: str) -> Cells:
+def _read_excel(file: File, asked: Asked) -> Cells:
     """The first sheet of a workbook."""
     check_installed("an Excel file needs", ["openpyxl"], extra="tables")
     import openpyxl
@@ -143,14 +174,14 @@ def _read_excel(file: File, decimal: str) -> Cells:
     return Cells(file.where, as_grid(file.where, rows), notes=(note,) if several > 1 else ())
 
 
-def _read_parquet(file: File, decimal: str) -> Cells:
+def _read_parquet(file: File, asked: Asked) -> Cells:
     check_installed("a Parquet file needs", ["pyarrow"], extra="tables")
     from pyarrow import parquet
 
     return _read_arrow(file, parquet.read_table, "this Parquet file")
 
 
-def _read_feather(file: File, decimal: str) -> Cells:
+def _read_feather(file: File, asked: Asked) -> Cells:
     check_installed("a Feather file needs", ["pyarrow"], extra="tables")
     from pyarrow import feather
 
@@ -218,4 +249,6 @@ FORMATS: dict[str, Format] = {
     "excel": Format(_read_excel, magic=(b"PK\x03\x04",), suffixes=(".xlsx", ".xlsm")),
     JSON_LINES: Format(_read_json_lines, suffixes=(".jsonl", ".ndjson", ".json")),
     TEXT: Format(_read_text, suffixes=(".csv", ".tsv", ".txt", ".tab")),
+    "lm-eval": results_log(read_lm_eval, "metric", "filter", "task"),
+    "inspect": results_log(read_inspect, "scorer", "task"),
 }

@@ -52,7 +52,7 @@ def as_long(headed: Headed, layout: Layout, only_cases: Collection[str] | None) 
                     f"{headed.where}: --long names {name!r}, and there must be one such column. "
                     f"Columns: {some_of(headed.header, 8)}."
                 )
-        return _long(headed, layout.long, "as --long says")
+        return _long(headed, layout.long, layout.why_long)
     if layout.cases_are is not None or layout.names is not None or not 3 <= len(headed.header) <= MOST_COLUMNS:
         return None
     if not len(headed.body) or len(set(headed.header)) < len(headed.header):

@@ -1,7 +1,7 @@
 """Results from any table: wide either way round or long, from a file, standard input or a DataFrame."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.errors import ProblemError
 from rposst_opt.files.cells import Cells, ObjectArray
 from rposst_opt.files.choices import Missing, Side
-from rposst_opt.files.formats import open_cells
+from rposst_opt.files.formats import Asked, open_cells
 from rposst_opt.files.long_tables import Long, as_long
 from rposst_opt.files.missing_cells import without_missing
 from rposst_opt.files.names import check_names
@@ -56,6 +56,10 @@ def read_results(
     decimal: str = ".",
     missing: str = "error",
     only_cases: Collection[str] | None = None,
+    metric: str | None = None,
+    filter: str | None = None,
+    scorer: str | None = None,
+    task: str | None = None,
 ) -> ResultTable:
     """Read results from a table of any shape; what is not said is found out, and `notes` say what.
 
@@ -85,6 +89,9 @@ def read_results(
         ``null``.
     only_cases : collection of str, optional
         The test cases that are wanted, those of a test, say. All others are passed over unread, and may be incomplete.
+    metric, filter, scorer, task : str, optional
+        Of logs, with the format ``"lm-eval"`` (`read_lm_eval`: metric, filter, task) or ``"inspect"`` (`read_inspect`:
+        scorer, task).
 
     Returns
     -------
@@ -109,13 +116,17 @@ def read_results(
         drop_columns=drop_columns,
         style=NumberStyle(decimal, percent),
     )
-    return table_of(open_cells(source, format=format, decimal=decimal), layout, missing, only_cases)
+    choices = {"metric": metric, "filter": filter, "scorer": scorer, "task": task}
+    asked = Asked(decimal, {name: choice for name, choice in choices.items() if choice is not None})
+    return table_of(open_cells(source, format=format, asked=asked), layout, missing, only_cases)
 
 
 def table_of(cells: Cells, layout: Layout, missing: str, only_cases: Collection[str] | None = None) -> ResultTable:
     """The results in cells that have been read."""
     if missing not in set(Missing):
         raise ProblemError(f"`missing` must be one of {', '.join(Missing)}, got {missing!r}.")
+    if cells.long is not None:
+        layout = replace(layout, long=cells.long, why_long="as its logs are")
     headed, notes = as_headed(cells, layout)
     long = as_long(headed, layout, only_cases)
     if long is not None:

@@ -35,6 +35,8 @@ class Layout:
         Whether the first row has the names of columns.
     drop_columns : sequence of str
     style : NumberStyle
+    why_long : str
+        Who says that it is a long table.
     """
 
     long: tuple[str, str, str] | None = None
@@ -43,6 +45,7 @@ class Layout:
     header: bool | None = None
     drop_columns: Sequence[str] = ()
     style: NumberStyle = field(default_factory=NumberStyle)
+    why_long: str = "as --long says"
 
     def __post_init__(self) -> None:
         if self.long is not None and (len(self.long) != 3 or len(set(self.long)) < 3):
