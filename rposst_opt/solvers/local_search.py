@@ -68,7 +68,8 @@ ADDED_AT_ONCE = 16
 MOST_RELAXATIONS = 100
 RELAXATION_SHARE = 0.2  # of the time limit, at most
 # Steps of the simplex method times the square of its rows, a nanosecond or so each: limits that are alike everywhere.
-RELAXATION_WORK, WORK_PER_EFFORT = 1e10, 5e5
+RELAXATION_WORK = 1e10
+STEPS_PER_SET = 250  # of the relaxation, for each set that a climber may settle: about as much work as that takes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -359,7 +360,7 @@ class _Search:
         workspace, mixture = make_tuple_game(arrays, most), make_cut_mixture(arrays, most)
         prices = np.empty(problem.n_cases)
         ends = time.monotonic() + RELAXATION_SHARE / 2 * (self.budget.time_limit_seconds or math.inf)
-        work = min(RELAXATION_WORK, WORK_PER_EFFORT * (self.method.effort or math.inf))
+        work = min(RELAXATION_WORK, STEPS_PER_SET * problem.n_chosen**2 * (self.method.effort or math.inf))
         for _ in range(MOST_RELAXATIONS):
             steps_before = int(workspace.state[STEPS])
             _, value = settle_rows(rows, TOLERANCE, arrays, workspace, mixture)
