@@ -1,28 +1,63 @@
-"""The product: a few test cases with weights, which can score any policy."""
+"""The product: a few test cases with weights, which can score any policy, and the file that keeps it."""
 
 import math
 import operator
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeGuard, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rposst_opt.arrays import FloatArray, as_numbers, read_only
+from rposst_opt import __version__
+from rposst_opt.arrays import (
+    SUM_ROUNDING,
+    WEIGHT_TOLERANCE,
+    FloatArray,
+    as_numbers,
+    is_number,
+    on_the_simplex,
+    read_only,
+)
 from rposst_opt.errors import ProblemError
 from rposst_opt.estimators import WEIGHTS, TuningScores, learned_estimates
 from rposst_opt.results import Scale, full_scores, is_frame
+from rposst_opt.text_files import as_json, checked_record, named, read_record, write_atomically
+from rposst_opt.values.by_value import ByValue
+from rposst_opt.values.digests import is_digest
+from rposst_opt.values.showing import brief_number, html_table, listed, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-WEIGHT_TOLERANCE = 1e-6  # by how much a solver's weights may miss the simplex before they are refused
+TEST_FORMAT = "rposst-test/1"
+MOST_CASES = 2**53  # that a file may speak of
 
 
-@dataclass(frozen=True, eq=False)
-class EfficientTest:
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """Where a test comes from, as far as its file says.
+
+    Attributes
+    ----------
+    package_version : str or None
+        The version of this package that wrote the file.
+    table_sha256 : str or None
+        `rposst_opt.values.digests.results_digest` of the table of results that it was chosen from, as it was read.
+    problem_sha256 : str or None
+        `rposst_opt.certificate.problem_digest` of the problem that it is an answer to.
+    """
+
+    package_version: str | None = None
+    table_sha256: str | None = None
+    problem_sha256: str | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EfficientTest(ByValue):
     """Test cases and their weights (the paper's ⟨τ, σ̂⟩).
 
     Parameters
@@ -39,6 +74,11 @@ class EfficientTest:
         What is added to every score. With an offset the weights may sum to less than one (`Problem`, `offset`).
     tuning : TuningScores, optional
         What is known of the tuning policies, for estimators that learn from them.
+    scale : Scale, optional
+        The interval of the file's own units that was mapped to [0, 1]; None where nothing was, or where that is not
+        known.
+    provenance : Provenance, optional
+        Where the test comes from, if it was read from a file. Tests that differ in this alone are equal.
 
     Examples
     --------
@@ -54,7 +94,9 @@ class EfficientTest:
     case_names: tuple[str, ...]
     n_cases: int
     offset: float
-    tuning: TuningScores | None = field(repr=False)
+    tuning: TuningScores | None
+    scale: Scale | None = None
+    provenance: Provenance | None = field(default=None, compare=False)
 
     def __init__(
         self,
@@ -65,13 +107,15 @@ class EfficientTest:
         case_names: Sequence[str] | None = None,
         offset: float | None = None,
         tuning: TuningScores | None = None,
+        scale: Scale | None = None,
+        provenance: Provenance | None = None,
     ) -> None:
         try:
             positions = [operator.index(case) for case in cases]
         except TypeError:
             raise ProblemError(f"the cases of a test must be whole numbers, got {list(cases)}.") from None
         names = [str(case) for case in positions] if case_names is None else [str(name) for name in case_names]
-        simplex = _on_the_simplex(weights, may_be_less=offset is not None)
+        simplex = on_the_simplex(weights, may_be_less=offset is not None)
         if offset is not None and not math.isfinite(offset):
             raise ProblemError(f"the offset of a test must be a finite number, got {offset}.")
         if not len(positions) == len(simplex) == len(names):
@@ -92,6 +136,8 @@ class EfficientTest:
         if tuning is not None and len(tuning.results) != len(positions):
             raise ProblemError(f"`tuning` must have a row per case, got {len(tuning.results)} for {len(positions)}.")
         object.__setattr__(self, "tuning", None if tuning is None else tuning.of_cases(order))
+        object.__setattr__(self, "scale", scale)
+        object.__setattr__(self, "provenance", provenance)
 
     def full_weights(self) -> FloatArray:
         """The weights over all cases of the full test, zero where a case was not chosen."""
@@ -99,7 +145,13 @@ class EfficientTest:
         full[list(self.cases)] = self.weights
         return full
 
-    def score(self, new_results: "ArrayLike | pd.DataFrame") -> FloatArray:
+    @overload
+    def score(self, new_results: "pd.DataFrame") -> "pd.Series[float]": ...
+
+    @overload
+    def score(self, new_results: ArrayLike) -> FloatArray: ...
+
+    def score(self, new_results: "ArrayLike | pd.DataFrame") -> "FloatArray | pd.Series[float]":
         """One score per policy, in the units of the results.
 
         Parameters
@@ -107,15 +159,29 @@ class EfficientTest:
         new_results : DataFrame, or array of shape (n_cases, n_policies) or (n_chosen, n_policies)
             A DataFrame is read by the names in its index. An array has a row for every case of the full test, or for
             the chosen cases alone, in their order.
+
+        Returns
+        -------
+        Series or ndarray of shape (n_policies,)
+            A Series with the columns of a DataFrame as its index; an array for an array.
         """
+        return _by_policy(self._scores(new_results), new_results)
+
+    def _scores(self, new_results: "ArrayLike | pd.DataFrame") -> FloatArray:
         rows = self.rows_of(new_results)
         # Not a matrix product: that may round equal columns differently, and equal policies must rank alike.
         scores: FloatArray = self.offset + (self.weights[:, None] * rows).sum(axis=0)
         return scores
 
+    @overload
+    def estimate(self, new_results: "pd.DataFrame", method: str = ..., *, target: int = ...) -> "pd.Series[float]": ...
+
+    @overload
+    def estimate(self, new_results: ArrayLike, method: str = ..., *, target: int = ...) -> FloatArray: ...
+
     def estimate(
         self, new_results: "ArrayLike | pd.DataFrame", method: str = WEIGHTS, *, target: int = 0
-    ) -> FloatArray:
+    ) -> "FloatArray | pd.Series[float]":
         """The full test's score of every policy, as well as it can be told from the test's cases.
 
         Parameters
@@ -126,24 +192,32 @@ class EfficientTest:
             One of `rposst_opt.estimators.ESTIMATORS`: the test's own weights, or what learns from tuning policies.
         target : int
             Which target's score is estimated, by its row in `Problem.targets`; the weights' score is the same for all.
+
+        Returns
+        -------
+        Series or ndarray of shape (n_policies,)
+            As for `score`.
         """
         estimates = self.estimates_by_target(new_results, method)
         if not 0 <= target < len(estimates):
             raise ProblemError(f"`target` must lie in 0..{len(estimates) - 1}, got {target}.")
-        chosen: FloatArray = estimates[target]
-        return chosen
+        return _by_policy(estimates[target], new_results)
 
     def estimates_by_target(self, new_results: "ArrayLike | pd.DataFrame", method: str = WEIGHTS) -> FloatArray:
         """The estimates for every target (row) of every policy (column)."""
         if method == WEIGHTS:
             n_targets = 1 if self.tuning is None else len(self.tuning.full_scores)
-            return np.repeat(self.score(new_results)[None], n_targets, axis=0)
+            return np.repeat(self._scores(new_results)[None], n_targets, axis=0)
         return learned_estimates(method, self.tuning, self.rows_of(new_results))
 
-    def tuned_on(self, results: FloatArray, targets: FloatArray) -> "EfficientTest":
+    def tuned_on(self, results: FloatArray, targets: FloatArray, policy_names: Sequence[str] = ()) -> "EfficientTest":
         """The same test, with what estimators learn from the tuning policies' results on all cases."""
-        tuning = TuningScores(results[list(self.cases)], full_scores(targets, results))
+        tuning = TuningScores(results[list(self.cases)], full_scores(targets, results), tuple(policy_names))
         return self._with(tuning=tuning)
+
+    def without_tuning(self) -> "EfficientTest":
+        """The same test, without what estimators learn from."""
+        return self._with(tuning=None)
 
     @property
     def has_offset(self) -> bool:
@@ -151,12 +225,102 @@ class EfficientTest:
         return self.offset != 0.0 or abs(float(self.weights.sum()) - 1.0) > WEIGHT_TOLERANCE
 
     def in_file_units(self, scale: Scale) -> "EfficientTest":
-        """The same test for results that are not rescaled: an offset depends on units, weights do not."""
+        """The same test, with its scale, for results that are not rescaled: offsets depend on units, weights do not."""
         tuning = None if self.tuning is None else self.tuning.in_file_units(scale)
         if not self.has_offset:
-            return self._with(tuning=tuning)
+            return self._with(tuning=tuning, scale=scale)
         missing = 1.0 - float(self.weights.sum())
-        return self._with(offset=scale.low * missing + scale.error_in_file_units(self.offset), tuning=tuning)
+        offset = scale.low * missing + scale.error_in_file_units(self.offset)
+        return self._with(offset=offset, tuning=tuning, scale=scale)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """The cases with their positions in the full test and their weights; the index has their names."""
+        import pandas as pd
+
+        names = pd.Index(self.case_names, dtype=object, name="test_case")
+        return pd.DataFrame({"position": list(self.cases), "weight": self.weights.tolist()}, index=names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The test as one JSON object of the format ``rposst-test/1``, in the units of its results.
+
+        `from_dict` makes the same test of it, to the last bit. What `rposst solve --out` writes has this and more.
+        """
+        repeated = [name for name in self.case_names if self.case_names.count(name) > 1]
+        if repeated:
+            raise ProblemError(f"a test that is written must have cases of different names, got {repeated[0]!r} twice.")
+        sums_to_one = abs(float(self.weights.sum()) - 1.0) <= SUM_ROUNDING
+        source = self.provenance or Provenance()
+        hashes = {"table_sha256": source.table_sha256, "problem_sha256": source.problem_sha256}
+        return {
+            "format": TEST_FORMAT,
+            "package_version": __version__,
+            **{name: value for name, value in hashes.items() if value is not None},
+            "cases": list(self.case_names),
+            "positions": list(self.cases),
+            "weights": self.weights.tolist(),
+            **({} if sums_to_one and self.offset == 0.0 else {"offset": self.offset}),
+            "n_cases": self.n_cases,
+            **({} if self.scale is None else {"scale": asdict(self.scale)}),
+            **({} if self.tuning is None else {"tuning": self.tuning.to_dict()}),
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "EfficientTest":
+        """The test that `to_dict` made, or `rposst solve`; names and weights are all that is needed.
+
+        Without positions, they are those among the chosen cases.
+        """
+        record = checked_record(record, TEST_FORMAT, "test", "the test")
+        cases, weights, offset = record.get("cases"), record.get("weights"), record.get("offset")
+        if not isinstance(cases, list) or not all(isinstance(case, str) for case in cases):
+            raise ProblemError('"cases" must be a list of names.')
+        if not isinstance(weights, list) or not all(is_number(weight) for weight in weights):
+            raise ProblemError('"weights" must be a list of numbers.')
+        if offset is not None and not is_number(offset):
+            raise ProblemError('"offset" must be a number.')
+        if not cases:
+            raise ProblemError("this test has no cases: its search ended without one.")
+        if len(set(cases)) < len(cases):
+            raise ProblemError('"cases" must differ from each other.')
+        positions, n_cases = _places_in(record, len(cases))
+        tuning, scale = record.get("tuning"), record.get("scale")
+        return cls(
+            cases=positions,
+            weights=read_only(as_numbers("weights", weights)),  # locked, so that they keep every bit
+            case_names=cases,
+            n_cases=n_cases,
+            offset=offset,
+            tuning=None if tuning is None else TuningScores.from_dict(tuning),
+            scale=None if scale is None else Scale.from_dict(scale),
+            provenance=_provenance_in(record),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the test to a file that `load` and `rposst score` read: whole, or not at all."""
+        write_atomically(Path(path), as_json(self.to_dict()) + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "EfficientTest":
+        """Read a test that `save` or `rposst solve --out` wrote."""
+        record = read_record(Path(path), TEST_FORMAT, "test")
+        try:
+            return cls.from_dict(record)
+        except ProblemError as error:
+            raise ProblemError(f"{named(Path(path))}: {error}") from None
+
+    def __repr__(self) -> str:
+        pairs = zip(self.case_names, self.weights.tolist(), strict=True)
+        weights = listed([f"{quoted(name)}: {weight:.4g}" for name, weight in pairs])
+        offset = f", offset={brief_number(self.offset)}" if self.has_offset else ""
+        return f"EfficientTest({{{weights}}}, n_cases={self.n_cases}{offset})"
+
+    def _repr_html_(self) -> str:
+        title = f"{len(self.cases):,} of {self.n_cases:,} test cases"
+        if self.has_offset:
+            title += f", and an offset of {brief_number(self.offset)}"
+        parts = zip(self.case_names, self.cases, self.weights.tolist(), strict=True)
+        rows = [(name, str(case), f"{weight:.4g}") for name, case, weight in parts]
+        return html_table(title, ("test case", "position", "weight"), rows)
 
     def _with(self, **changes: object) -> "EfficientTest":
         """A copy in which some fields are others; the weights keep every bit."""
@@ -196,18 +360,40 @@ class EfficientTest:
         )
 
 
-def _on_the_simplex(weights: ArrayLike, *, may_be_less: bool) -> FloatArray:
-    """Weights without what rounding and solvers' tolerances have done to them."""
-    simplex = as_numbers("weights", weights)
-    if simplex.ndim != 1 or not np.isfinite(simplex).all():
-        raise ProblemError(f"the weights of a test must be a list of finite numbers, got {simplex.tolist()}.")
-    with np.errstate(over="ignore"):
-        total = simplex.sum()
-    excess = total - 1 if may_be_less else abs(total - 1)
-    if (simplex < -WEIGHT_TOLERANCE).any() or excess > WEIGHT_TOLERANCE:
-        at_most = "at most 1" if may_be_less else "1"
-        raise ProblemError(f"the weights of a test must be non-negative and sum to {at_most}, got {simplex.tolist()}.")
-    simplex = np.maximum(simplex, 0.0)
-    if not may_be_less or simplex.sum() > 1:
-        simplex /= simplex.sum()
-    return simplex
+def _by_policy(values: FloatArray, new_results: "ArrayLike | pd.DataFrame") -> "FloatArray | pd.Series[float]":
+    """The values with the names that the results have, if they have any."""
+    if not is_frame(new_results):
+        return values
+    import pandas as pd
+
+    return pd.Series(values, index=new_results.columns, name="score")
+
+
+def _places_in(record: Mapping[str, Any], count: int) -> tuple[list[int], int]:
+    """Positions and the number of all cases, as a test's file has them; older files may lack positions."""
+    positions, n_cases = record.get("positions"), record.get("n_cases")
+    if positions is None:
+        return list(range(count)), count
+    if not isinstance(positions, list) or not all(_is_position(position) for position in positions):
+        raise ProblemError('"positions" must be a list of whole numbers from 0 on.')
+    if not _is_position(n_cases):
+        raise ProblemError(f'"n_cases" must be the number of all cases, got {n_cases!r}.')
+    if len(positions) != count:
+        raise ProblemError(f'"positions" must have a number per case, got {len(positions)} for {count} cases.')
+    return positions, n_cases
+
+
+def _is_position(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_CASES
+
+
+def _provenance_in(record: Mapping[str, Any]) -> Provenance | None:
+    """What a test's file says of where it comes from, if it does."""
+    said = {field.name: record.get(field.name) for field in fields(Provenance)}
+    version = said["package_version"]
+    if version is not None and not isinstance(version, str):
+        raise ProblemError(f'"package_version" must be a text, got {version!r}.')
+    for name in ("table_sha256", "problem_sha256"):
+        if said[name] is not None and not is_digest(said[name]):
+            raise ProblemError(f'"{name}" must be 64 hexadecimal digits, got {said[name]!r}.')
+    return Provenance(**said) if any(value is not None for value in said.values()) else None

@@ -6,6 +6,9 @@ Every message names the thing, the rule, the value and the way out, on one line.
 
 from collections.abc import Sequence
 from importlib.util import find_spec
+from typing import TypeVar
+
+Kind = TypeVar("Kind")
 
 
 class RposstError(Exception):
@@ -45,3 +48,10 @@ def check_installed(who_needs: str, packages: Sequence[str], *, extra: str) -> N
         raise BackendUnavailable(
             f"{who_needs} {' and '.join(missing)}, which {are} not installed: pip install 'rposst-opt[{extra}]'"
         )
+
+
+def instance_of(kind: type, name: str, value: Kind) -> Kind:
+    """The value of an argument, if it is of this kind."""
+    if not isinstance(value, kind):
+        raise ProblemError(f"`{name}` must be a {kind.__name__}, for instance one of rposst_opt's, got {value!r}.")
+    return value

@@ -140,7 +140,9 @@ def judge(problem: Problem, candidate: Candidate, backend: str, tolerance: float
             )
         lower_bound = min(lower_bound, objective)
         status = Status.OPTIMAL if objective - lower_bound <= allowance else Status.FEASIBLE
-    test = None if candidate.test is None else candidate.test.tuned_on(problem.results, problem.targets)
+    test = candidate.test
+    if test is not None:
+        test = test.tuned_on(problem.results, problem.targets, problem.policy_names)
     return Solution(
         test=test,
         objective=objective,

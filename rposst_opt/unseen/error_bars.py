@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TOO_FAR_BEHIND = 2.0  # times the error on tuning policies
+SAME_RESULT = 1e-9  # of the largest result: what rescaling and back may do to one
+OF_A_TEST = ("cases", "positions", "weights", "offset", "n_cases")  # what is kept of a test without a policy
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,14 +139,14 @@ def intervals(
     """
     if not 0 < level < 1:
         raise ProblemError(f"`level` must lie between 0 and 1, got {level:g}.")
-    scores = test.estimate(new_results, method, target=target)
+    scores = np.asarray(test.estimate(new_results, method, target=target))
     radii = np.abs(left_out.errors[method][target])
     centres = np.repeat(scores[None], len(radii), axis=0)
     n_applied = 0
     if method == WEIGHTS:
         for place, other in enumerate(left_out.tests):
             if _can_be_applied(other, test, new_results):
-                centres[place] = other.score(new_results)
+                centres[place] = np.asarray(other.score(new_results))
                 n_applied += 1
     below, above = np.sort(centres - radii[:, None], axis=0), np.sort(centres + radii[:, None], axis=0)
     return Intervals(scores, _order_statistic(below, 1 - level), _order_statistic(above, level), n_applied)
@@ -215,6 +217,29 @@ def beyond_what_was_seen(test: EfficientTest, new_results: "ArrayLike | pd.DataF
     return found
 
 
+def known_policies(test: EfficientTest, new_results: "pd.DataFrame") -> str | None:
+    """What to say if some of the policies are called like tuning policies; None if none are, or nobody knows."""
+    tuning = test.tuning
+    if tuning is None:
+        return None
+    place = {name: number for number, name in enumerate(tuning.policy_names)}
+    columns = [str(name) for name in new_results.columns]
+    shared = [(column, place[name]) for column, name in enumerate(columns) if name in place]
+    if not shared:
+        return None
+    rows = test.rows_of(new_results)
+    allowed = SAME_RESULT * float(np.abs(tuning.results).max())
+    apart = [float(np.abs(rows[:, column] - tuning.results[:, known]).max()) for column, known in shared]
+    changed = [column for (column, _), distance in zip(shared, apart, strict=True) if distance > allowed]
+    count = f"{len(shared):,} of {len(columns):,} policies are called like policies that the test was tuned on"
+    if changed:
+        return (
+            f"{count}, and {columns[changed[0]]!r} had other results then: if these are the same policies, see whether "
+            "the units are the same."
+        )
+    return f"{count}, and have the same results: scores and intervals are meant for others."
+
+
 def _nearest(known: FloatArray, new: FloatArray, *, apart_from_itself: bool) -> FloatArray:
     """The distance of each new policy to the nearest known one."""
     distances = np.linalg.norm(known[:, :, None] - new[:, None, :], axis=0)  # (known, new)
@@ -242,9 +267,7 @@ def left_out_record(left_out: LeftOut) -> list[dict[str, Any]]:
     """The tests without a policy and their errors, as a test's file has them."""
     return [
         {
-            "cases": list(test.case_names),
-            "weights": test.weights.tolist(),
-            **({"offset": test.offset} if test.has_offset else {}),
+            **{name: value for name, value in test.without_tuning().to_dict().items() if name in OF_A_TEST},
             "errors": {method: found[:, place].tolist() for method, found in left_out.errors.items()},
         }
         for place, test in enumerate(left_out.tests)
@@ -252,21 +275,12 @@ def left_out_record(left_out: LeftOut) -> list[dict[str, Any]]:
 
 
 def read_left_out(path: Path) -> LeftOut | None:
-    """The tests without a policy that a test's file has, if it has any; their cases are known by name."""
+    """The tests without a policy that a test's file has, if it has any."""
     record = read_record(path, TEST_FORMAT, "test").get("left_out")
     if record is None:
         return None
     try:
-        tests = [
-            EfficientTest(
-                cases=range(len(each["cases"])),
-                weights=each["weights"],
-                case_names=each["cases"],
-                n_cases=len(each["cases"]),
-                offset=each.get("offset"),
-            )
-            for each in record
-        ]
+        tests = [EfficientTest.from_dict({**each, "format": TEST_FORMAT}) for each in record]
         errors = {
             method: np.array([each["errors"][method] for each in record], dtype=np.float64).T for method in ESTIMATORS
         }
