@@ -57,7 +57,8 @@ class TestRoundTrips:
     def test_a_test_survives_its_record_to_the_last_bit(self, test: ro.EfficientTest) -> None:
         back = ro.EfficientTest.from_dict(json.loads(json.dumps(test.to_dict(), allow_nan=False)))
         assert back == test
-        new = np.random.default_rng(0).normal(size=(test.n_cases, 4))
+        new = np.random.default_rng(0).random((test.n_cases, 4))
+        new = new if test.scale is None else test.scale.score_in_file_units(new)
         assert np.array_equal(back.score(new), test.score(new))
         frame = pd.DataFrame(test.rows_of(new)[::-1], index=test.case_names[::-1])
         assert np.array_equal(back.score(frame), test.score(new))
@@ -334,3 +335,65 @@ def test_a_certificate_of_another_problem_does_not_hold_in_python_either() -> No
     reason = ro.verify_certificate(replace(problem, size=2), proof).reason
     assert reason == "it is about another problem"
     assert ro.verify_certificate(problem, proof).reason != reason
+
+
+class TestScales:
+    """A test is saved in the units of its table, whatever units it was found in."""
+
+    TABLE = pd.DataFrame(np.random.default_rng(4).normal(50, 20, (6, 5)), index=list("abcdef"), columns=list("vwxyz"))
+
+    @pytest.mark.parametrize("rescale", [True, False])
+    def test_a_test_that_is_rescaled_is_saved_in_the_units_of_the_table(self, tmp_path: Path, rescale: bool) -> None:
+        problem = ro.Problem.from_results(self.TABLE, size=2, offset=True, rescale=rescale)
+        low = 0.0 if rescale else float(self.TABLE.to_numpy().min())
+        test = problem.tuned(problem.test(cases=[1, 4], weights=[0.3, 0.4], offset=0.3 * low + 0.01))
+        test.save(tmp_path / "test.json")
+        record = json.loads((tmp_path / "test.json").read_text())
+        back = ro.EfficientTest.load(tmp_path / "test.json")
+        assert back == test.in_table_units() and test.is_rescaled == rescale and not back.is_rescaled
+        assert record["offset"] == test.in_table_units().offset
+        assert back.scale == ro.Scale(self.TABLE.to_numpy().min(), self.TABLE.to_numpy().max()) == test.scale
+        for method in ("weights", "ridge", "aipw"):
+            pd.testing.assert_series_equal(
+                back.estimate(self.TABLE, method), test.estimate(self.TABLE, method), check_exact=True
+            )
+        with pytest.raises(ro.ProblemError, match="are they too small by a factor of 100"):
+            back.score(self.TABLE / 100, strict=True)
+
+    def test_a_solution_knows_the_scale_of_its_problem(self, tmp_path: Path) -> None:
+        problem = ro.Problem.from_results(self.TABLE, size=2, offset=True)
+        solution = ro.solve(problem, "scipy-milp")
+        assert solution.test is not None and problem.scale is not None
+        solution.save(tmp_path / "test.json", problem)
+        record = json.loads((tmp_path / "test.json").read_text())
+        assert record["scale"] == asdict(problem.scale) and "range" not in record and "table_sha256" not in record
+        assert record == solution.to_dict(problem, problem.scale)
+        back = ro.EfficientTest.load(tmp_path / "test.json")
+        pd.testing.assert_series_equal(back.score(self.TABLE), solution.test.score(self.TABLE), check_exact=True)
+        told = known_policies(solution.test, self.TABLE)
+        assert told is not None and told == known_policies(back, self.TABLE) and "the same results" in told
+
+    def test_the_range_of_results_that_were_not_rescaled_is_not_guessed(self) -> None:
+        test = a_test().in_file_units(ro.Scale(0.0, 1.0))
+        assert test == a_test() and test.scale is None
+        assert a_test().in_file_units(ro.Scale(0.0, 5.0)).scale == ro.Scale(0.0, 5.0)
+
+    @pytest.mark.parametrize("spoiled", [[0, 1], {"low": 1, "high": 0}])
+    def test_a_range_that_is_none_is_refused(self, spoiled: object) -> None:
+        record = {**a_test().to_dict(), "scale": {"low": 0, "high": 1}, "range": spoiled}
+        message = complaint(lambda: ro.EfficientTest.from_dict(record))
+        assert message.startswith('"range" must be two finite numbers')
+
+    def test_what_an_offset_is_added_to_is_said(self) -> None:
+        problem = ro.Problem.from_results(self.TABLE, size=2, offset=True)
+        test = problem.test(cases=[1, 4], weights=[0.3, 0.4], offset=0.1)
+        assert repr(test).endswith("n_cases=6, offset=0.1, is_rescaled=True)")
+        assert f"an offset of {test.in_table_units().offset:.6g}" in test._repr_html_()
+
+    def test_scores_by_name_are_a_series_whatever_has_the_names(self) -> None:
+        test = ro.EfficientTest(cases=[0, 1], weights=[0.5, 0.5], case_names=["a", "b"], n_cases=2)
+        one = pd.Series({"b": 3.0, "a": 1.0}, name="new")
+        assert test.score(one).to_dict() == {"new": 2.0}
+        assert test.score({"x": {"a": 1.0, "b": 2.0}, "y": {"b": 4.0, "a": 0.0}}).to_dict() == {"x": 1.5, "y": 2.0}
+        assert test.score({"a": 1.0, "b": 2.0}).to_dict() == {0: 1.5}
+        assert type(test.score([[1.0], [2.0]])) is np.ndarray
