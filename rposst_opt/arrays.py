@@ -5,7 +5,7 @@ as they stand.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,9 +19,13 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 # What an argument may be that is matched by name where it has names; none at all stands for a default.
+Named: TypeAlias = "pd.DataFrame | pd.Series[Any] | Mapping[Any, Any] | Sequence[pd.Series[Any] | Mapping[Any, Any]]"
 NamedValues: TypeAlias = "ArrayLike | pd.DataFrame | pd.Series[Any] | Mapping[Any, Any] | Sequence[Any] | None"
 
 SUM_TOLERANCE = 1e-6  # by how much a distribution written in decimals may miss a sum of one
+SUM_ROUNDING = 1e-14  # by how much one may miss it that was scaled before
+WEIGHT_TOLERANCE = 1e-6  # by how much a solver's weights may miss the simplex before they are refused
+MOST_CASES = 2**53  # that a file may speak of
 
 ScalarType = TypeVar("ScalarType", bound=np.generic)
 
@@ -48,11 +52,33 @@ class Scenarios(NamedTuple):
     probabilities: FloatArray
     offsets: IntArray
 
+    @classmethod
+    def of(cls, probabilities: FloatArray, full_scores: FloatArray) -> "Scenarios":
+        """Those of policies (rows of probabilities) and targets (columns), with full scores, a row per target."""
+        policies, targets = np.nonzero(probabilities)
+        return cls(
+            policies=read_only(policies.astype(np.int64)),
+            target_rows=read_only(targets.astype(np.int64)),
+            full_scores=read_only(full_scores.T[policies, targets]),
+            probabilities=read_only(probabilities[policies, targets]),
+            offsets=read_only(np.searchsorted(policies, np.arange(len(probabilities) + 1)).astype(np.int64)),
+        )
+
 
 def read_only(array: NDArray[ScalarType]) -> NDArray[ScalarType]:
     """The same array, locked against writing."""
     array.setflags(write=False)
     return array
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value that was read from JSON is a number: true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_position(value: object) -> TypeGuard[int]:
+    """Whether a value that was read from JSON is a whole number from 0 on that is not beyond reason."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_CASES
 
 
 def as_numbers(name: str, values: object) -> FloatArray:
@@ -202,16 +228,40 @@ def in_order(argument: str, values: object, noun: str, names: Sequence[str]) -> 
     return rows[:, 0]
 
 
-def one_column_each(argument: str, values: "ArrayLike | pd.DataFrame") -> "ArrayLike | pd.DataFrame":
+def one_column_each(argument: str, values: "ArrayLike | Named") -> "ArrayLike | pd.DataFrame":
     """A Series, a mapping or several of these as a DataFrame with a column for each; everything else as it is."""
     table = None if hasattr(values, "columns") else labelled(argument, values)
     if table is None:
-        return values
+        return values  # type: ignore[return-value]  # mappings and the like have names
     import pandas as pd
 
     if table.columns is None:
-        return pd.DataFrame(table.values[:, None], index=table.rows)
+        return pd.DataFrame(table.values[:, None], table.rows, None if table.title is None else [table.title])
     return pd.DataFrame(table.values.T, index=table.columns, columns=table.rows)
+
+
+def rows_by_name(frame: "pd.DataFrame", case_names: Sequence[str]) -> FloatArray:
+    """The rows of new results that a test needs, in its order; there may be others."""
+    names = _texts(frame.index)
+    missing = [name for name in case_names if name not in names]
+    if missing:
+        raise ProblemError(
+            f"the results lack {', '.join(map(repr, missing))}, which the test needs: add a row for each."
+        )
+    repeated = [name for name in case_names if names.count(name) > 1]
+    if repeated:
+        raise ProblemError(f"the results have test case {repeated[0]!r} more than once: keep one row for each.")
+    return as_numbers("new_results", frame.iloc[[names.index(name) for name in case_names]])
+
+
+def by_policy(values: FloatArray, new_results: "ArrayLike | Named") -> "FloatArray | pd.Series[float]":
+    """Scores of new results with the names of policies, if the results have names at all."""
+    table = one_column_each("new_results", new_results)
+    if not is_frame(table):
+        return values
+    import pandas as pd
+
+    return pd.Series(values, index=table.columns, name="score")
 
 
 def positions_as_names(count: int) -> tuple[str, ...]:
@@ -231,6 +281,15 @@ def checked_names(name: str, names: Sequence[object] | None, count: int) -> tupl
         repeated = next(each for each in checked if checked.count(each) > 1)
         raise ProblemError(f"`{name}` must differ from each other, got {repeated!r} more than once.")
     return checked
+
+
+def is_scaled(total: object) -> bool:
+    """Whether a distribution sums to one up to rounding, and is to be left as it is, to the last bit.
+
+    What is made here does. To scale it again would change its last bits, and a problem that was copied with other
+    options would have other targets.
+    """
+    return bool((np.abs(np.asarray(total) - 1.0) <= SUM_ROUNDING).all())
 
 
 def checked_targets(
@@ -258,7 +317,8 @@ def checked_targets(
     if own is not None and given is not None:
         rows, own = rows[places_of("`targets`", "name of `target_names`", own, given)], None
     names = checked_names("target_names", given if own is None else own, len(rows))
-    return read_only(_normalised_targets(rows)), names
+    scaled = _normalised_targets(rows)
+    return read_only(rows if is_scaled(rows.sum(axis=1)) else scaled), names
 
 
 def _normalised_targets(rows: FloatArray) -> FloatArray:
@@ -293,7 +353,8 @@ def checked_probabilities(
             f"got shape {table.shape}."
         )
     check_distribution("`probabilities`", table)
-    return read_only(table / table.sum())
+    total = table.sum()
+    return read_only(table if is_scaled(total) else table / total)
 
 
 def _probabilities_by_name(table: Labelled, policy_names: Sequence[str], target_names: Sequence[str]) -> NDArray[Any]:
@@ -339,3 +400,20 @@ def check_distribution(name: str, values: FloatArray) -> None:
         total = values.sum()
     if abs(total - 1) > SUM_TOLERANCE:
         raise ProblemError(f"{name} must sum to 1, got {total:.9g}.")
+
+
+def on_the_simplex(weights: ArrayLike, *, may_be_less: bool) -> FloatArray:
+    """Weights without what rounding and solvers' tolerances have done to them."""
+    simplex = as_numbers("weights", weights)
+    if simplex.ndim != 1 or not np.isfinite(simplex).all():
+        raise ProblemError(f"the weights of a test must be a list of finite numbers, got {simplex.tolist()}.")
+    with np.errstate(over="ignore"):
+        total = simplex.sum()
+    excess = total - 1 if may_be_less else abs(total - 1)
+    if (simplex < -WEIGHT_TOLERANCE).any() or excess > WEIGHT_TOLERANCE:
+        at_most = "at most 1" if may_be_less else "1"
+        raise ProblemError(f"the weights of a test must be non-negative and sum to {at_most}, got {simplex.tolist()}.")
+    simplex = np.maximum(simplex, 0.0)
+    if (not may_be_less or simplex.sum() > 1) and not is_scaled(simplex.sum()):
+        simplex /= simplex.sum()
+    return simplex

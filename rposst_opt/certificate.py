@@ -24,6 +24,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,9 @@ from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.errors import ProblemError
 from rposst_opt.losses import PiecewiseQuadratic
 from rposst_opt.problem import Problem
+from rposst_opt.values.by_value import ByValue
+from rposst_opt.values.digests import facts_digest, numbers_digest, results_digest
+from rposst_opt.values.showing import Shown, brief_number, counted
 
 CHECK_TOLERANCE = 1e-9  # of weights, which sum to one, and of values in units of the largest loss
 MOST_ENUMERATED = 3_000_000  # tuples that are all looked at; of more, a sample is
@@ -65,7 +69,7 @@ def cut_values(
 
 
 @dataclass(frozen=True, eq=False)
-class CertificateCut:
+class CertificateCut(ByValue):
     """One cut: the scenarios with a weight, by position in `Problem.scenarios`, their weights α and their pulls αδ.
 
     If results are noisy, also the direction u of the noise, at the cases where it is not zero.
@@ -137,13 +141,49 @@ class CertificateCut:
         return values
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """A proof that no test has an objective below `bound`, save those on the sets of cases in `exceptions`."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Certificate(ByValue, Shown):
+    """A proof that no test has an objective below `bound`, save those on the sets of cases in `exceptions`.
+
+    One that was read from a file also has the `problem_digest` of the problem that it is about, if the file says so.
+    """
 
     bound: float
     cuts: tuple[CertificateCut, ...]
     exceptions: tuple[tuple[int, ...], ...] = ()
+    problem_sha256: str | None = field(default=None, compare=False)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        facts = [("bound", brief_number(self.bound)), ("by", counted(len(self.cuts), "cut"))]
+        return [*facts, *([("save on", counted(len(self.exceptions), "named set"))] if self.exceptions else [])]
+
+
+def problem_facts(problem: Problem) -> dict[str, Any]:
+    """What a problem is, in values that JSON has; arrays by their digests."""
+    names = problem.case_names
+    return {
+        "results_sha256": results_digest(names, problem.policy_names, problem.results),
+        "targets_sha256": numbers_digest(problem.targets),
+        "probabilities_sha256": numbers_digest(problem.probabilities),
+        "measure": problem.measure.describe(),
+        "loss": problem.loss.describe(),
+        "size": problem.size,
+        "required": [names[case] for case in problem.required_cases],
+        "forbidden": [names[case] for case in problem.forbidden_cases],
+        "offset": problem.offset,
+        "noise_sha256": None if problem.noise is None else numbers_digest(problem.noise),
+        "noise_weight": None if problem.noise is None else problem.noise_weight,
+    }
+
+
+def problem_digest(problem: Problem) -> str:
+    """SHA-256 of all that makes a problem: two that differ in it may have different answers.
+
+    It is the digest of `problem_facts` (`rposst_opt.values.digests.facts_digest`): of the names and numbers of the
+    results as they are optimised, targets, probabilities, measure, loss, size, required and forbidden cases, offset and
+    noise.
+    """
+    return facts_digest(problem_facts(problem))
 
 
 @dataclass(frozen=True)
@@ -184,13 +224,15 @@ def verify_certificate(
     seed : int
         For drawing them.
     """
-    problem = problem.stated  # the one that solvers prove things about
+    asked, problem = problem, problem.stated  # the one that solvers prove things about
     complete = problem.n_tuples <= MOST_ENUMERATED
     n_tuples = problem.n_tuples
 
     def verdict(reason: str | None, checked: int) -> Verification:
         return Verification(reason is None, reason, checked, n_tuples)
 
+    if certificate.problem_sha256 is not None and certificate.problem_sha256 != problem_digest(asked):
+        return verdict("it is about another problem", 0)
     if not math.isfinite(certificate.bound):
         return verdict("its bound is not a finite number", 0)
     for number, cut in enumerate(certificate.cuts):

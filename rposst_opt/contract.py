@@ -18,6 +18,7 @@ from rposst_opt.arrays import FloatArray
 from rposst_opt.certificate import Certificate
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.problem import Need, Problem
+from rposst_opt.values.by_value import ByValue
 
 
 class Limit(StrEnum):
@@ -53,8 +54,8 @@ class Stats:
     kicks: int = 0  # of a local search, away from its best test
 
 
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Candidate(ByValue):
     """What a backend hands back.
 
     Attributes

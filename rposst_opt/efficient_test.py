@@ -1,28 +1,68 @@
-"""The product: a few test cases with weights, which can score any policy."""
+"""The product: a few test cases with weights, which can score any policy, and the file that keeps it."""
 
 import math
 import operator
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rposst_opt.arrays import FloatArray, as_numbers, one_column_each, read_only
+from rposst_opt import __version__
+from rposst_opt.arrays import (
+    SUM_ROUNDING,
+    WEIGHT_TOLERANCE,
+    FloatArray,
+    Named,
+    as_numbers,
+    by_policy,
+    is_frame,
+    is_number,
+    is_position,
+    on_the_simplex,
+    one_column_each,
+    read_only,
+    rows_by_name,
+)
 from rposst_opt.errors import ProblemError, warn
 from rposst_opt.estimators import WEIGHTS, TuningScores, learned_estimates
-from rposst_opt.results import Scale, full_scores, is_frame, off_scale
+from rposst_opt.results import Scale, full_scores, off_scale
+from rposst_opt.text_files import as_json, checked_record, named, read_record, write_atomically
+from rposst_opt.values.by_value import ByValue
+from rposst_opt.values.digests import is_digest
+from rposst_opt.values.showing import brief_number, html_table, listed, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-WEIGHT_TOLERANCE = 1e-6  # by how much a solver's weights may miss the simplex before they are refused
+TEST_FORMAT = "rposst-test/1"
 
 
-@dataclass(frozen=True, eq=False)
-class EfficientTest:
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """Where a test comes from, as far as its file says.
+
+    Attributes
+    ----------
+    package_version : str or None
+        The version of this package that wrote the file.
+    table_sha256 : str or None
+        `rposst_opt.values.digests.results_digest` of the table of results that it was chosen from, as it was read.
+    problem_sha256 : str or None
+        `rposst_opt.certificate.problem_digest` of the problem that it is an answer to.
+    """
+
+    package_version: str | None = None
+    table_sha256: str | None = None
+    problem_sha256: str | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EfficientTest(ByValue):
     """Test cases and their weights (the paper's ⟨τ, σ̂⟩).
 
     Parameters
@@ -40,9 +80,12 @@ class EfficientTest:
     tuning : TuningScores, optional
         What is known of the tuning policies, for estimators that learn from them.
     scale : Scale, optional
-        The range of results that the test was made for, if that is known: `Problem.from_results` and files know it.
+        The interval of the table's own units that was mapped to [0, 1], or the range of results if none was: what the
+        test was made for. None where that is not known; `Problem.from_results` and files know it.
     is_rescaled : bool
-        Whether offset and tuning are in units in which that range is [0, 1]. Scores are in the table's units anyway.
+        Whether offset and tuning are in units in which that interval is [0, 1]. Scores are in the table's units anyway.
+    provenance : Provenance, optional
+        Where the test comes from, if it was read from a file. Tests that differ in this alone are equal.
 
     Examples
     --------
@@ -58,9 +101,10 @@ class EfficientTest:
     case_names: tuple[str, ...]
     n_cases: int
     offset: float
-    tuning: TuningScores | None = field(repr=False)
+    tuning: TuningScores | None
     scale: Scale | None
     is_rescaled: bool
+    provenance: Provenance | None = field(default=None, compare=False)
 
     def __init__(
         self,
@@ -73,13 +117,14 @@ class EfficientTest:
         tuning: TuningScores | None = None,
         scale: Scale | None = None,
         is_rescaled: bool = False,
+        provenance: Provenance | None = None,
     ) -> None:
         try:
             positions = [operator.index(case) for case in cases]
         except TypeError:
             raise ProblemError(f"the cases of a test must be whole numbers, got {list(cases)}.") from None
         names = [str(case) for case in positions] if case_names is None else [str(name) for name in case_names]
-        simplex = _on_the_simplex(weights, may_be_less=offset is not None)
+        simplex = on_the_simplex(weights, may_be_less=offset is not None)
         if offset is not None and not math.isfinite(offset):
             raise ProblemError(f"the offset of a test must be a finite number, got {offset}.")
         if not len(positions) == len(simplex) == len(names):
@@ -104,6 +149,7 @@ class EfficientTest:
             raise ProblemError("a test that is rescaled needs its `scale`.")
         object.__setattr__(self, "scale", scale)
         object.__setattr__(self, "is_rescaled", bool(is_rescaled))
+        object.__setattr__(self, "provenance", provenance)
 
     def full_weights(self) -> FloatArray:
         """The weights over all cases of the full test, zero where a case was not chosen."""
@@ -111,7 +157,13 @@ class EfficientTest:
         full[list(self.cases)] = self.weights
         return full
 
-    def score(self, new_results: "ArrayLike | pd.DataFrame", *, strict: bool = False) -> FloatArray:
+    @overload
+    def score(self, new_results: Named, *, strict: bool = ...) -> "pd.Series[float]": ...
+
+    @overload
+    def score(self, new_results: ArrayLike, *, strict: bool = ...) -> FloatArray: ...
+
+    def score(self, new_results: "ArrayLike | Named", *, strict: bool = False) -> "FloatArray | pd.Series[float]":
         """One score per policy, in the units of the results.
 
         Parameters
@@ -122,16 +174,29 @@ class EfficientTest:
         strict : bool
             Whether results that seem to be on another scale than the test was made for are refused. There is a
             warning otherwise, unless that scale is not known.
+
+        Returns
+        -------
+        Series or ndarray of shape (n_policies,)
+            A Series for what has names, with those of the policies (the columns of a DataFrame) as its index; an array
+            for an array.
         """
         rows = self.rows_of(new_results)
         self._check_scale(rows, strict=strict)
-        return self.in_table_units().weighed(rows)
+        return by_policy(self.in_table_units().weighed(rows), new_results)
 
     def weighed(self, rows: FloatArray) -> FloatArray:
         """Scores from the results on the test's cases alone, in the units of its own offset, whatever they are."""
         # Not a matrix product: that may round equal columns differently, and equal policies must rank alike.
         scores: FloatArray = self.offset + (self.weights[:, None] * rows).sum(axis=0)
         return scores
+
+    def estimated(self, rows: FloatArray, method: str = WEIGHTS) -> FloatArray:
+        """Estimates for every target (row) of every policy (column) from what `weighed` takes, in the same units."""
+        if method != WEIGHTS:
+            return learned_estimates(method, self.tuning, rows)
+        n_targets = 1 if self.tuning is None else len(self.tuning.full_scores)
+        return np.repeat(self.weighed(rows)[None], n_targets, axis=0)
 
     def _check_scale(self, rows: FloatArray, *, strict: bool) -> None:
         """Warn of results that are not on the scale that the test was made for; or refuse them."""
@@ -146,14 +211,19 @@ class EfficientTest:
         if message is not None:
             warn(message)
 
+    @overload
     def estimate(
-        self,
-        new_results: "ArrayLike | pd.DataFrame",
-        method: str = WEIGHTS,
-        *,
-        target: int = 0,
-        strict: bool = False,
-    ) -> FloatArray:
+        self, new_results: Named, method: str = ..., *, target: int = ..., strict: bool = ...
+    ) -> "pd.Series[float]": ...
+
+    @overload
+    def estimate(
+        self, new_results: ArrayLike, method: str = ..., *, target: int = ..., strict: bool = ...
+    ) -> FloatArray: ...
+
+    def estimate(
+        self, new_results: "ArrayLike | Named", method: str = WEIGHTS, *, target: int = 0, strict: bool = False
+    ) -> "FloatArray | pd.Series[float]":
         """The full test's score of every policy, as well as it can be told from the test's cases.
 
         Parameters
@@ -166,30 +236,41 @@ class EfficientTest:
             Which target's score is estimated, by its row in `Problem.targets`; the weights' score is the same for all.
         strict : bool
             As for `score`.
+
+        Returns
+        -------
+        Series or ndarray of shape (n_policies,)
+            As for `score`.
         """
         estimates = self.estimates_by_target(new_results, method, strict=strict)
         if not 0 <= target < len(estimates):
             raise ProblemError(f"`target` must lie in 0..{len(estimates) - 1}, got {target}.")
-        chosen: FloatArray = estimates[target]
-        return chosen
+        return by_policy(estimates[target], new_results)
 
     def estimates_by_target(
-        self, new_results: "ArrayLike | pd.DataFrame", method: str = WEIGHTS, *, strict: bool = False
+        self, new_results: "ArrayLike | Named", method: str = WEIGHTS, *, strict: bool = False
     ) -> FloatArray:
         """The estimates for every target (row) of every policy (column)."""
-        rows, test = self.rows_of(new_results), self.in_table_units()
+        rows = self.rows_of(new_results)
         self._check_scale(rows, strict=strict)
-        if method == WEIGHTS:
-            n_targets = 1 if test.tuning is None else len(test.tuning.full_scores)
-            return np.repeat(test.weighed(rows)[None], n_targets, axis=0)
-        return learned_estimates(method, test.tuning, rows)
+        return self.in_table_units().estimated(rows, method)
 
     def tuned_on(
-        self, results: FloatArray, targets: FloatArray, *, scale: Scale | None = None, is_rescaled: bool = False
+        self,
+        results: FloatArray,
+        targets: FloatArray,
+        policy_names: Sequence[str] = (),
+        *,
+        scale: Scale | None = None,
+        is_rescaled: bool = False,
     ) -> "EfficientTest":
         """The same test, with what estimators learn from the tuning policies' results on all cases."""
-        tuning = TuningScores(results[list(self.cases)], full_scores(targets, results))
+        tuning = TuningScores(results[list(self.cases)], full_scores(targets, results), tuple(policy_names))
         return self._with(tuning=tuning, **({} if scale is None else {"scale": scale, "is_rescaled": is_rescaled}))
+
+    def without_tuning(self) -> "EfficientTest":
+        """The same test, without what estimators learn from."""
+        return self._with(tuning=None)
 
     @property
     def has_offset(self) -> bool:
@@ -197,14 +278,16 @@ class EfficientTest:
         return self.offset != 0.0 or abs(float(self.weights.sum()) - 1.0) > WEIGHT_TOLERANCE
 
     def in_file_units(self, scale: Scale) -> "EfficientTest":
-        """The same test for results that are not rescaled: an offset depends on units, weights do not.
+        """The same test, with this scale, for results that are not rescaled: offsets depend on units, weights do not.
 
-        A test that knows its scale, and is in the table's units already, stays as it is.
+        A test that knows its scale, and is in the table's units already, stays as it is. Scale(0, 1) stands for results
+        that were not rescaled, as in `Problem.scale`, and tells nothing of their range.
         """
         if self.scale is not None and not self.is_rescaled:
             return self
         tuning = None if self.tuning is None else self.tuning.in_file_units(scale)
-        known = {"scale": scale, "is_rescaled": False} if self.is_rescaled else {}
+        is_known = self.is_rescaled or scale != Scale(0.0, 1.0)
+        known = {"scale": scale, "is_rescaled": False} if is_known else {}
         if not self.has_offset:
             return self._with(tuning=tuning, **known)
         missing = 1.0 - float(self.weights.sum())
@@ -222,6 +305,96 @@ class EfficientTest:
         missing = 1.0 - float(self.weights.sum())
         return float(scale.error_from_file_units(np.array(self.offset - scale.low * missing)))
 
+    def to_frame(self) -> "pd.DataFrame":
+        """The cases with their positions in the full test and their weights; the index has their names."""
+        import pandas as pd
+
+        names = pd.Index(self.case_names, dtype=object, name="test_case")
+        return pd.DataFrame({"position": list(self.cases), "weight": self.weights.tolist()}, index=names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The test as one JSON object of the format ``rposst-test/1``, in the units of the table.
+
+        `from_dict` makes the same test of it, as `in_table_units` has it, to the last bit. What `rposst solve --out`
+        writes has this and more.
+        """
+        if self.is_rescaled:
+            return self.in_table_units().to_dict()
+        repeated = [name for name in self.case_names if self.case_names.count(name) > 1]
+        if repeated:
+            raise ProblemError(f"a test that is written must have cases of different names, got {repeated[0]!r} twice.")
+        sums_to_one = abs(float(self.weights.sum()) - 1.0) <= SUM_ROUNDING
+        source = self.provenance or Provenance()
+        hashes = {"table_sha256": source.table_sha256, "problem_sha256": source.problem_sha256}
+        return {
+            "format": TEST_FORMAT,
+            "package_version": __version__,
+            **{name: value for name, value in hashes.items() if value is not None},
+            "cases": list(self.case_names),
+            "positions": list(self.cases),
+            "weights": self.weights.tolist(),
+            **({} if sums_to_one and self.offset == 0.0 else {"offset": self.offset}),
+            "n_cases": self.n_cases,
+            **({} if self.scale is None else {"scale": asdict(self.scale)}),
+            **({} if self.tuning is None else {"tuning": self.tuning.to_dict()}),
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "EfficientTest":
+        """The test that `to_dict` made, or `rposst solve`; without positions, they are those among the chosen cases."""
+        record = checked_record(record, TEST_FORMAT, "test", "the test")
+        cases, weights, offset = record.get("cases"), record.get("weights"), record.get("offset")
+        if not isinstance(cases, list) or not all(isinstance(case, str) for case in cases):
+            raise ProblemError('"cases" must be a list of names.')
+        if not isinstance(weights, list) or not all(is_number(weight) for weight in weights):
+            raise ProblemError('"weights" must be a list of numbers.')
+        if offset is not None and not is_number(offset):
+            raise ProblemError('"offset" must be a number.')
+        if not cases:
+            raise ProblemError("this test has no cases: its search ended without one.")
+        if len(set(cases)) < len(cases):
+            raise ProblemError('"cases" must differ from each other.')
+        positions, n_cases = _places_in(record, len(cases))
+        tuning, name = record.get("tuning"), "scale" if record.get("range") is None else "range"
+        return cls(
+            cases=positions,
+            weights=weights,
+            case_names=cases,
+            n_cases=n_cases,
+            offset=offset,
+            tuning=None if tuning is None else TuningScores.from_dict(tuning),
+            scale=None if record.get(name) is None else Scale.from_dict(record[name], name),
+            provenance=_provenance_in(record),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the test to a file that `load` and `rposst score` read: whole, or not at all."""
+        write_atomically(Path(path), as_json(self.to_dict()) + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "EfficientTest":
+        """Read a test that `save` or `rposst solve --out` wrote."""
+        record = read_record(Path(path), TEST_FORMAT, "test")
+        try:
+            return cls.from_dict(record)
+        except ProblemError as error:
+            raise ProblemError(f"{named(Path(path))}: {error}") from None
+
+    def __repr__(self) -> str:
+        pairs = zip(self.case_names, self.weights.tolist(), strict=True)
+        weights = listed([f"{quoted(name)}: {weight:.4g}" for name, weight in pairs])
+        offset = f", offset={brief_number(self.offset)}" if self.has_offset else ""
+        offset += ", is_rescaled=True" if self.has_offset and self.is_rescaled else ""
+        return f"EfficientTest({{{weights}}}, n_cases={self.n_cases}{offset})"
+
+    def _repr_html_(self) -> str:
+        title = f"{len(self.cases):,} of {self.n_cases:,} test cases"
+        if self.has_offset:
+            title += f", and an offset of {brief_number(self.in_table_units().offset)}"
+        parts = zip(self.case_names, self.cases, self.weights.tolist(), strict=True)
+        rows = [(name, str(case), f"{weight:.4g}") for name, case, weight in parts]
+        return html_table(title, ("test case", "position", "weight"), rows)
+
     def _with(self, **changes: object) -> "EfficientTest":
         """A copy in which some fields are others; the weights keep every bit."""
         changed = copy(self)
@@ -229,25 +402,13 @@ class EfficientTest:
             object.__setattr__(changed, name, value)
         return changed
 
-    def rows_of(self, new_results: "ArrayLike | pd.DataFrame") -> FloatArray:
+    def rows_of(self, new_results: "ArrayLike | Named") -> FloatArray:
         """The results on the test's cases, in their order."""
-        new_results = one_column_each("new_results", new_results)
-        rows = self._rows_by_name(new_results) if is_frame(new_results) else self._rows_by_position(new_results)
+        table = one_column_each("new_results", new_results)
+        rows = rows_by_name(table, self.case_names) if is_frame(table) else self._rows_by_position(table)
         if not np.isfinite(rows).all():
             raise ProblemError("`new_results` must be finite for the cases of the test.")
         return rows
-
-    def _rows_by_name(self, frame: "pd.DataFrame") -> FloatArray:
-        names = [str(name) for name in frame.index]
-        missing = [name for name in self.case_names if name not in names]
-        if missing:
-            raise ProblemError(
-                f"the results lack {', '.join(map(repr, missing))}, which the test needs: add a row for each."
-            )
-        repeated = [name for name in self.case_names if names.count(name) > 1]
-        if repeated:
-            raise ProblemError(f"the results have test case {repeated[0]!r} more than once: keep one row for each.")
-        return as_numbers("new_results", frame.iloc[[names.index(name) for name in self.case_names]])
 
     def _rows_by_position(self, array: ArrayLike) -> FloatArray:
         rows = as_numbers("new_results", array)
@@ -261,18 +422,27 @@ class EfficientTest:
         )
 
 
-def _on_the_simplex(weights: ArrayLike, *, may_be_less: bool) -> FloatArray:
-    """Weights without what rounding and solvers' tolerances have done to them."""
-    simplex = as_numbers("weights", weights)
-    if simplex.ndim != 1 or not np.isfinite(simplex).all():
-        raise ProblemError(f"the weights of a test must be a list of finite numbers, got {simplex.tolist()}.")
-    with np.errstate(over="ignore"):
-        total = simplex.sum()
-    excess = total - 1 if may_be_less else abs(total - 1)
-    if (simplex < -WEIGHT_TOLERANCE).any() or excess > WEIGHT_TOLERANCE:
-        at_most = "at most 1" if may_be_less else "1"
-        raise ProblemError(f"the weights of a test must be non-negative and sum to {at_most}, got {simplex.tolist()}.")
-    simplex = np.maximum(simplex, 0.0)
-    if not may_be_less or simplex.sum() > 1:
-        simplex /= simplex.sum()
-    return simplex
+def _places_in(record: Mapping[str, Any], count: int) -> tuple[list[int], int]:
+    """Positions and the number of all cases, as a test's file has them; older files may lack positions."""
+    positions, n_cases = record.get("positions"), record.get("n_cases")
+    if positions is None:
+        return list(range(count)), count
+    if not isinstance(positions, list) or not all(is_position(position) for position in positions):
+        raise ProblemError('"positions" must be a list of whole numbers from 0 on.')
+    if not is_position(n_cases):
+        raise ProblemError(f'"n_cases" must be the number of all cases, got {n_cases!r}.')
+    if len(positions) != count:
+        raise ProblemError(f'"positions" must have a number per case, got {len(positions)} for {count} cases.')
+    return positions, n_cases
+
+
+def _provenance_in(record: Mapping[str, Any]) -> Provenance | None:
+    """What a test's file says of where it comes from, if it does."""
+    said = {field.name: record.get(field.name) for field in fields(Provenance)}
+    version = said["package_version"]
+    if version is not None and not isinstance(version, str):
+        raise ProblemError(f'"package_version" must be a text, got {version!r}.')
+    for name in ("table_sha256", "problem_sha256"):
+        if said[name] is not None and not is_digest(said[name]):
+            raise ProblemError(f'"{name}" must be 64 hexadecimal digits, got {said[name]!r}.')
+    return Provenance(**said) if any(value is not None for value in said.values()) else None

@@ -8,6 +8,9 @@ import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
 from inspect import currentframe
+from typing import TypeVar
+
+Kind = TypeVar("Kind")
 
 
 class RposstError(Exception):
@@ -59,3 +62,10 @@ def check_installed(who_needs: str, packages: Sequence[str], *, extra: str) -> N
         raise BackendUnavailable(
             f"{who_needs} {' and '.join(missing)}, which {are} not installed: pip install 'rposst-opt[{extra}]'"
         )
+
+
+def instance_of(kind: type, name: str, value: Kind) -> Kind:
+    """The value of an argument, if it is of this kind."""
+    if not isinstance(value, kind):
+        raise ProblemError(f"`{name}` must be a {kind.__name__}, for instance one of rposst_opt's, got {value!r}.")
+    return value

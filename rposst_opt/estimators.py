@@ -22,19 +22,21 @@ policy's few results, by estimating the full score of each tuning policy from al
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from rposst_opt.arrays import FloatArray
+from rposst_opt.arrays import FloatArray, is_number, read_only
 from rposst_opt.errors import ProblemError
 from rposst_opt.results import Scale
+from rposst_opt.values.by_value import ByValue
 
 PENALTIES = np.logspace(-6, 2, 33)  # in units of the largest eigenvalue of the centred Gram matrix
 MOST_LEFT_OUT = 64  # tuning policies, to choose the penalty of aipw
 
 
 @dataclass(frozen=True, eq=False)
-class TuningScores:
+class TuningScores(ByValue):
     """What is known of the tuning policies, as far as estimators need it.
 
     Attributes
@@ -42,18 +44,79 @@ class TuningScores:
     results : ndarray of shape (n_chosen, n_policies)
         On the test's cases, in their order.
     full_scores : ndarray of shape (n_targets, n_policies)
+    policy_names : tuple of str
+        What the policies are called; empty where that is not known.
     """
 
     results: FloatArray
     full_scores: FloatArray
+    policy_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("results", "full_scores"):
+            object.__setattr__(self, name, read_only(np.array(getattr(self, name), dtype=np.float64)))
+        n_policies = {part.shape[1] if part.ndim == 2 else -1 for part in (self.results, self.full_scores)}
+        if self.policy_names:
+            object.__setattr__(self, "policy_names", tuple(str(name) for name in self.policy_names))
+            n_policies.add(len(self.policy_names))
+        if len(n_policies) > 1 or -1 in n_policies:
+            shapes = f"{self.results.shape} and {self.full_scores.shape}"
+            raise ProblemError(
+                "`tuning` must have a column per policy in its results and its full scores, and a name per policy or "
+                f"none, got shapes {shapes} and {len(self.policy_names)} names."
+            )
 
     def of_cases(self, order: Sequence[int]) -> "TuningScores":
         """The same of these cases, by their places among the test's."""
-        return TuningScores(self.results[list(order)], self.full_scores)
+        return TuningScores(self.results[list(order)], self.full_scores, self.policy_names)
 
     def in_file_units(self, scale: Scale) -> "TuningScores":
         """The same for results that are not rescaled."""
-        return TuningScores(scale.score_in_file_units(self.results), scale.score_in_file_units(self.full_scores))
+        results, full_scores = (scale.score_in_file_units(part) for part in (self.results, self.full_scores))
+        return TuningScores(results, full_scores, self.policy_names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON has it."""
+        return {
+            **({"policies": list(self.policy_names)} if self.policy_names else {}),
+            "results": self.results.tolist(),
+            "full_scores": self.full_scores.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, record: object) -> "TuningScores":
+        """What `to_dict` made; an error says what else it is."""
+        if not isinstance(record, dict):
+            raise ProblemError('"tuning" must be an object.')
+        results, full_scores = (_matrix_in(name, record.get(name)) for name in ("results", "full_scores"))
+        if results.shape[1] != full_scores.shape[1]:
+            raise ProblemError('"results" and "full_scores" of "tuning" must have a column per policy.')
+        names = record.get("policies", [])
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ProblemError('"policies" of "tuning" must be a list of names.')
+        if names and len(names) != results.shape[1]:
+            raise ProblemError(f'"policies" of "tuning" must have {results.shape[1]} names, got {len(names)}.')
+        return cls(results, full_scores, tuple(names))
+
+
+def _matrix_in(name: str, rows: object) -> FloatArray:
+    """A table of finite numbers, a list per row."""
+    matrix = None
+    if isinstance(rows, list) and rows and all(isinstance(row, list) for row in rows):
+        numbers = all(is_number(value) for row in rows for value in row)
+        if numbers and len({len(row) for row in rows}) == 1:
+            matrix = np.array([[_as_float(value) for value in row] for row in rows])
+    if matrix is None or matrix.size == 0 or not np.isfinite(matrix).all():
+        raise ProblemError(f'"{name}" of "tuning" must be rows of numbers, all of one length.')
+    return matrix
+
+
+def _as_float(number: float) -> float:
+    """A number of a file as a float; one that is too large becomes infinite."""
+    try:
+        return float(number)
+    except OverflowError:
+        return np.inf
 
 
 Method = Callable[[TuningScores, FloatArray], FloatArray]

@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rposst_opt.arrays import (
+    WEIGHT_TOLERANCE,
     FloatArray,
     IntArray,
     NamedValues,
@@ -28,13 +29,14 @@ from rposst_opt.arrays import (
     is_frame,
     read_only,
 )
-from rposst_opt.efficient_test import WEIGHT_TOLERANCE, EfficientTest
-from rposst_opt.errors import ProblemError
+from rposst_opt.efficient_test import EfficientTest
+from rposst_opt.errors import ProblemError, instance_of
 from rposst_opt.losses import AbsoluteError, Loss, PiecewiseQuadratic
 from rposst_opt.measures import CVaR, Measure, check_tail_weight
 from rposst_opt.results import (
     Scale,
     check_finite,
+    checked_size,
     finite_table,
     first_alike,
     full_scores,
@@ -44,11 +46,11 @@ from rposst_opt.results import (
     unused_names,
 )
 from rposst_opt.results import rescale as to_unit_range
+from rposst_opt.values.by_value import ByValue
+from rposst_opt.values.showing import Shown, brief_number, counted, listed, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Kind = TypeVar("Kind")
 
 ROUNDING_STEPS = 16  # how many roundings in a row, all the same way, a score may suffer
 NOISE_WEIGHT = math.sqrt(2 / math.pi)  # the mean distance of a normal variable from its mean, by standard deviation
@@ -65,8 +67,8 @@ class Need(StrEnum):
     NOISE = "noise in the results"
 
 
-@dataclass(frozen=True, eq=False, init=False)
-class Problem:
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Problem(ByValue, Shown):
     r"""Choose `size` test cases and weights so that the small test's score stays close to the full test's.
 
     .. math::
@@ -166,9 +168,9 @@ class Problem:
         table = read_only(numeric_table(results))
         n_cases, n_policies = table.shape
         set_field(self, "results", table)
-        set_field(self, "measure", _instance_of(Measure, "measure", CVaR(0.01) if measure is None else measure))
+        set_field(self, "measure", instance_of(Measure, "measure", CVaR(0.01) if measure is None else measure))
         check_tail_weight(self.measure)
-        set_field(self, "loss", _instance_of(Loss, "loss", AbsoluteError() if loss is None else loss))
+        set_field(self, "loss", instance_of(Loss, "loss", AbsoluteError() if loss is None else loss))
         set_field(self, "case_names", checked_names("case_names", case_names, n_cases))
         set_field(self, "policy_names", checked_names("policy_names", policy_names, n_policies))
         check_finite(table, self.case_names, self.policy_names)
@@ -187,9 +189,9 @@ class Problem:
                 raise ProblemError(f"test case {self.case_names[case]!r} is both required and forbidden.")
         set_field(self, "required_cases", required)
         set_field(self, "forbidden_cases", forbidden)
-        set_field(self, "size", self._checked_size(size))
-        set_field(self, "offset", _instance_of(bool, "offset", offset))
-        set_field(self, "scale", scale if scale is None else _instance_of(Scale, "scale", scale))
+        set_field(self, "size", checked_size(size, len(self.selectable_cases), n_cases))
+        set_field(self, "offset", instance_of(bool, "offset", offset))
+        set_field(self, "scale", scale if scale is None else instance_of(Scale, "scale", scale))
 
     @classmethod
     def from_results(
@@ -254,15 +256,6 @@ class Problem:
     @cached_property
     def _position_of_name(self) -> dict[str, int]:
         return {name: position for position, name in enumerate(self.case_names)}
-
-    def _checked_size(self, size: int) -> int:
-        if isinstance(size, bool) or not isinstance(size, int | np.integer):
-            raise ProblemError(f"`size` must be a whole number, got {size!r}.")
-        available = len(self.selectable_cases)
-        if not 1 <= size <= available:
-            besides = " that are neither required nor forbidden" if available < self.n_cases else ""
-            raise ProblemError(f"`size` must lie between 1 and the {available} test cases{besides}, got {size}.")
-        return int(size)
 
     @property
     def n_cases(self) -> int:
@@ -405,15 +398,7 @@ class Problem:
     @cached_property
     def scenarios(self) -> Scenarios:
         """The scenarios, in the order of their policies."""
-        policies, targets = np.nonzero(self.probabilities)
-        scores = full_scores(self.targets, self.results).T
-        return Scenarios(
-            policies=read_only(policies.astype(np.int64)),
-            target_rows=read_only(targets.astype(np.int64)),
-            full_scores=read_only(scores[policies, targets]),
-            probabilities=read_only(self.probabilities[policies, targets]),
-            offsets=read_only(np.searchsorted(policies, np.arange(self.n_policies + 1)).astype(np.int64)),
-        )
+        return Scenarios.of(self.probabilities, full_scores(self.targets, self.results))
 
     @cached_property
     def needs(self) -> frozenset[Need]:
@@ -451,7 +436,7 @@ class Problem:
 
     def tuned(self, test: EfficientTest) -> EfficientTest:
         """The same test, in the units of this problem, with all that it can know of the results it was tuned on."""
-        return test.tuned_on(self.results, self.targets, **self._scale_of_tests)
+        return test.tuned_on(self.results, self.targets, self.policy_names, **self._scale_of_tests)
 
     def why_not(self, test: EfficientTest) -> str | None:
         """Why this test is not an answer to this problem, or None if it is one."""
@@ -530,8 +515,17 @@ class Problem:
         cut: FloatArray = self.objective(test) + (gradient - gradient @ test.full_weights())
         return cut
 
-
-def _instance_of(kind: type, name: str, value: Kind) -> Kind:
-    if not isinstance(value, kind):
-        raise ProblemError(f"`{name}` must be a {kind.__name__}, for instance one of rposst_opt's, got {value!r}.")
-    return value
+    def _facts(self) -> list[tuple[str, str]]:
+        """What is asked, in labels and values."""
+        facts = [
+            ("choose", f"{self.size:,} of {self.n_cases:,} test cases"),
+            ("for", f"{counted(self.n_policies, 'policy')}, {counted(len(self.targets), 'target')}"),
+            ("results", f"from {brief_number(self.results.min())} to {brief_number(self.results.max())}"),
+            ("measure", repr(self.measure)),
+            ("loss", repr(self.loss)),
+        ]
+        for label, cases in (("required", self.required_cases), ("forbidden", self.forbidden_cases)):
+            facts += [(label, listed([quoted(self.case_names[case]) for case in cases]))] if cases else []
+        facts += [("offset", "allowed")] if self.offset else []
+        facts += [("noise", f"with weight {brief_number(self.noise_weight)}")] if self.noise is not None else []
+        return facts

@@ -1,5 +1,6 @@
 """What can be read off a result matrix before any problem is stated: its scale, and targets that stress hard cases."""
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rposst_opt.arrays import FloatArray, IntArray, as_numbers, some_names
+from rposst_opt.arrays import FloatArray, IntArray, as_numbers, is_number, some_names
 from rposst_opt.arrays import is_frame as is_frame
 from rposst_opt.errors import ProblemError, warn
 
@@ -27,6 +28,15 @@ class Scale:
 
     low: float
     high: float
+
+    @classmethod
+    def from_dict(cls, record: object, name: str = "scale") -> "Scale":
+        """The scale, or the range, that a file has as an object with two numbers, ``low`` and ``high``."""
+        given = [record.get("low"), record.get("high")] if isinstance(record, dict) else []
+        ends = [float(end) for end in given if is_number(end) and abs(end) <= sys.float_info.max]
+        if len(ends) < 2 or ends[0] > ends[1]:
+            raise ProblemError(f'"{name}" must be two finite numbers, "low" and "high", in this order.')
+        return cls(*ends)
 
     # `high - low` may be beyond float64 when an error or a score is not, so neither method computes it.
 
@@ -125,6 +135,16 @@ def check_finite(table: FloatArray, case_names: Sequence[str], policy_names: Seq
             f"`results` must be finite, got {table[case, policy]} for test case {case_names[case]!r} and "
             f"policy {policy_names[policy]!r}."
         )
+
+
+def checked_size(size: int, n_selectable: int, n_cases: int) -> int:
+    """How many cases to choose, if there are so many to choose from."""
+    if isinstance(size, bool) or not isinstance(size, int | np.integer):
+        raise ProblemError(f"`size` must be a whole number, got {size!r}.")
+    if not 1 <= size <= n_selectable:
+        besides = " that are neither required nor forbidden" if n_selectable < n_cases else ""
+        raise ProblemError(f"`size` must lie between 1 and the {n_selectable} test cases{besides}, got {size}.")
+    return int(size)
 
 
 def positions_of(cases: Iterable[int | str], position_of_name: Mapping[str, int]) -> tuple[int, ...]:

@@ -302,9 +302,10 @@ class TestNamesAreOnlyData:
     def test_tables_show_them_literally_and_safely(self, rposst: Run) -> None:
         solved = rposst("solve", "named.csv", "--size", str(len(self.NAMES)), "--out", "test.json")
         scored = rposst("score", "test.json", "named.csv")
+        assert solved.told == "" and "policies are called like policies that the test was tuned on" in scored.err
         for outcome in (solved, scored):
-            assert (outcome.code, outcome.told) == (0, "")
-            assert self.is_safe(outcome.out)
+            assert outcome.code == 0
+            assert self.is_safe(outcome.out) and self.is_safe(outcome.err)
             for name in self.NAMES:
                 shown = name if name.isprintable() else name.encode("unicode_escape").decode()
                 assert shown in outcome.out

@@ -272,8 +272,22 @@ class TestRankingsAndProofs:
     def test_a_proof_of_something_else_does_not_hold(self, rposst: Run) -> None:
         rposst("solve", "results.csv", "--size", "2", "--certificate", "proof.json")
         outcome = rposst("verify", "results.csv", "proof.json", "--size", "4")
-        assert outcome.code == 1
-        assert "does not hold" in outcome.out
+        assert (outcome.code, outcome.out) == (2, "")
+        assert "this is a proof about another problem (other size): " in outcome.err
+
+    def test_an_older_proof_that_names_no_problem_is_checked_by_its_cuts_alone(
+        self, rposst: Run, tmp_path: Path
+    ) -> None:
+        rposst("solve", "results.csv", "--size", "2", "--certificate", "proof.json")
+        record = json.loads((tmp_path / "proof.json").read_text())
+        (tmp_path / "proof.json").write_text(
+            json.dumps({name: value for name, value in record.items() if not name.startswith("problem")})
+        )
+        outcome = rposst("verify", "results.csv", "proof.json", "--size", "2")
+        assert (outcome.code, "The proof holds" in outcome.out) == (0, True)
+        assert "proof.json does not say which problem it is about" in outcome.err
+        outcome = rposst("verify", "results.csv", "proof.json", "--size", "4")
+        assert (outcome.code, "does not hold" in outcome.out) == (1, True)
         assert rposst("verify", "results.csv", "proof.json", "--size", "4", "--json").code == 1
 
     def test_without_a_whole_proof_nothing_is_written(self, rposst: Run, tmp_path: Path) -> None:

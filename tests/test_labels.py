@@ -324,9 +324,9 @@ def test_a_purpose_finds_its_targets_and_its_noise_by_the_names_of_cases() -> No
 def test_the_results_of_one_policy_or_of_several_are_scored_by_name() -> None:
     test = make().test(cases=["skiing"], weights=[1.0])
     one, two = {"skiing": 7.0, "pong": 1.0}, pd.Series({"pong": 2.0, "skiing": 8.0})
-    assert test.score(one).tolist() == [7.0]  # type: ignore[arg-type]
+    assert test.score(one).tolist() == [7.0]
     assert test.score(two).tolist() == [8.0]
-    assert test.score([one, two.to_dict()]).tolist() == [7.0, 8.0]  # type: ignore[arg-type]
-    assert test.score({"x": two, "y": one}).tolist() == [8.0, 7.0]  # type: ignore[arg-type]
+    assert test.score([one, two.to_dict()]).tolist() == [7.0, 8.0]
+    assert test.score({"x": two, "y": one}).tolist() == [8.0, 7.0]
     with pytest.raises(ro.ProblemError, match="the results lack 'skiing'"):
-        test.score({"pong": 1.0})  # type: ignore[arg-type]
+        test.score({"pong": 1.0})

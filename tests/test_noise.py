@@ -251,7 +251,9 @@ class TestCommands:
         record = json.loads(done.out)
         assert 0 < record["noise_cost"] < record["objective"]
         assert rposst("verify", *asked, "proof.json").code == 0
-        assert "has none" in rposst("verify", str(table), "--size", "2", "proof.json").out
+        silent = rposst("verify", str(table), "--size", "2", "proof.json")
+        assert (silent.code, silent.out) == (2, "")
+        assert "this is a proof about another problem (other noise, weight of noise): " in silent.err
         results = pd.read_csv(table, index_col=0)
         scaled, scale = ro.rescale(results)
         stated = ro.Problem(results=scaled, size=2, noise=(0.1 + 0.2 * np.arange(6)) / (scale.high - scale.low))

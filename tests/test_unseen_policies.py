@@ -22,6 +22,7 @@ from rposst_opt.unseen.procedures import Purpose
 from rposst_opt.unseen.recommendation import recommend
 from rposst_opt.unseen.splits import Kind
 from rposst_opt.unseen.validation import Validation, validate
+from rposst_opt.unseen.validation_files import write_validation
 
 PURPOSE = Purpose(betas=(0, 2))
 
@@ -218,6 +219,7 @@ def test_the_report_shows_the_folder_that_validate_wrote(rposst: Run, files: Pat
     page = html.unescape((files / "r.html").read_text("utf-8"))
     said = [each["sentence"] for each in found.json["recommendations"]]
     assert len(said) == 2 and all(f"<p>{sentence}</p>" in page for sentence in said)
+    assert "could not be checked" not in made.err
 
 
 @pytest.mark.parametrize(
@@ -231,6 +233,19 @@ def test_a_folder_that_has_no_validation_is_refused_in_one_line(
     assert outcome.code == 2
     assert message in outcome.err and len(outcome.told.strip().splitlines()) == 1
     assert not (files / "r.html").exists()
+
+
+def test_trials_of_another_table_are_refused_and_older_ones_are_told(rposst: Run, files: Path) -> None:
+    trials = validate(results(), [1], selections=["random"], estimators=["weights"], folds=3, replicas=1)
+    write_validation(files / "found", trials, "0" * 64)
+    asked = ("report", "results.csv", "--size", "1", "--no-agree", "--validation", "found", "--out", "r.html")
+    outcome = rposst(*asked)
+    assert outcome.code == 2 and "found: these trials are of another table: " in outcome.err
+    assert not (files / "r.html").exists()
+    write_validation(files / "found", trials)
+    outcome = rposst(*asked)
+    assert outcome.code == 0, outcome.err
+    assert "found does not say which table its trials are of" in outcome.err
 
 
 def test_the_trials_are_not_written_over(rposst: Run, files: Path) -> None:

@@ -11,7 +11,7 @@ from sample_files import AWKWARD_NAMES, complaint
 
 from rposst_opt.unseen.splits import Kind
 from rposst_opt.unseen.validation import Validation, validate
-from rposst_opt.unseen.validation_files import read_validation, write_validation
+from rposst_opt.unseen.validation_files import check_validation_is_of, read_validation, write_validation
 
 
 @cache
@@ -86,3 +86,19 @@ def test_columns_may_stand_in_any_order_and_have_others_beside_them(folder: Path
     before = read_validation(folder)
     change(folder / "errors.csv", lambda table: table[sorted(table.columns)].assign(note="ours"))
     pd.testing.assert_frame_equal(read_validation(folder).errors, before.errors, check_exact=True)
+
+
+def test_trials_of_another_table_are_refused_and_older_ones_cannot_be_checked(tmp_path: Path) -> None:
+    write_validation(tmp_path, trials(), "a" * 64)
+    assert check_validation_is_of(tmp_path, "a" * 64)
+    told = complaint(lambda: check_validation_is_of(tmp_path, "b" * 64))
+    assert told.startswith(f"{tmp_path}: these trials are of another table: ")
+    for damaged, words in (('{"format": "x"}', "not a validation's source"), ("{", "not JSON")):
+        (tmp_path / "source.json").write_text(damaged)
+        assert words in complaint(lambda: check_validation_is_of(tmp_path, "a" * 64))
+    (tmp_path / "source.json").write_text('{"format": "rposst-validation-source/1", "table_sha256": "x"}')
+    assert "64 hexadecimal digits" in complaint(lambda: check_validation_is_of(tmp_path, "a" * 64))
+    (tmp_path / "source.json").unlink()
+    assert not check_validation_is_of(tmp_path, "a" * 64)
+    write_validation(tmp_path, trials())
+    assert not check_validation_is_of(tmp_path, "a" * 64)

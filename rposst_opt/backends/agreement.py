@@ -21,7 +21,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib import metadata
 from typing import NamedTuple
@@ -34,6 +34,8 @@ from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import BackendFailure, ProblemError, RposstError
 from rposst_opt.problem import Problem
 from rposst_opt.solution import Solution
+from rposst_opt.values.by_value import ByValue
+from rposst_opt.values.showing import Shown, brief_number, html_table
 
 TIME_LIMIT_SECONDS = 60.0  # for one backend on one problem
 PATIENCE_SECONDS = 30.0  # how long beyond its limit a backend is waited for: a first compilation takes part of it
@@ -50,8 +52,8 @@ class Verdict(StrEnum):
     UNAVAILABLE = "unavailable"  # a package is missing
 
 
-@dataclass(frozen=True, kw_only=True)
-class Finding:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Finding(ByValue, Shown):
     """One backend's answer and what is to be said of it.
 
     Attributes
@@ -75,11 +77,16 @@ class Finding:
     solution: Solution | None = None
     candidate: Candidate | None = None
     version: str = ""
-    capabilities: Capabilities | None = field(default=None, repr=False)
+    capabilities: Capabilities | None = None
+
+    def _facts(self) -> list[tuple[str, str]]:
+        objective = [] if self.solution is None else [("objective", brief_number(self.solution.objective))]
+        reason = [("because", self.reason)] if self.reason else []
+        return [("backend", self.backend), ("verdict", self.verdict.value), *objective, *reason]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Agreement:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Agreement(ByValue, Shown):
     """What all backends say of one problem.
 
     Attributes
@@ -93,7 +100,7 @@ class Agreement:
 
     problem: Problem
     findings: tuple[Finding, ...]
-    by_tuple: tuple[tuple[tuple[int, ...], "Agreement"], ...] = field(default=(), repr=False)
+    by_tuple: tuple[tuple[tuple[int, ...], "Agreement"], ...] = ()
 
     @property
     def dissenters(self) -> tuple[Finding, ...]:
@@ -112,6 +119,31 @@ class Agreement:
         """Who has the test with the least objective; the first in the table among equals."""
         answered = [finding for finding in self.findings if finding.solution is not None]
         return min(answered, key=lambda finding: _objective(finding), default=None)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        found = [finding.verdict for finding in self.findings]
+        verdicts = ", ".join(f"{found.count(verdict)} {verdict.value}" for verdict in Verdict if verdict in found)
+        best = self.best
+        return [
+            ("agreed", "yes" if self.agreed else "no"),
+            ("backends", verdicts or "none"),
+            *([] if best is None else [("best", f"{brief_number(_objective(best))} by {best.backend}")]),
+            *([("sets of cases one by one", f"{len(self.by_tuple):,}")] if self.by_tuple else []),
+        ]
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                finding.backend,
+                "" if finding.solution is None else brief_number(finding.solution.objective),
+                "" if finding.candidate is None else brief_number(finding.candidate.lower_bound),
+                finding.verdict.value,
+                finding.reason,
+            )
+            for finding in self.findings
+        ]
+        columns = ("backend", "objective", "lower bound", "verdict", "reason")
+        return html_table("All agree" if self.agreed else "No agreement", columns, rows, most=len(rows))
 
 
 def agree(

@@ -373,6 +373,27 @@ def purpose_of(options: ProblemOptions, stated: Stated) -> "Purpose":
     )
 
 
+def table_digest(table: "pd.DataFrame") -> str:
+    """SHA-256 of a table as it was read, before it was rescaled."""
+    from rposst_opt.values.digests import results_digest
+
+    return results_digest(list(table.index), list(table.columns), table.to_numpy())
+
+
+def source_of(options: ProblemOptions, stated: Stated, given: dict[str, Any]) -> dict[str, Any]:
+    """Where a problem comes from, for its solution's file: the table's digest, the targets, the options."""
+    from rposst_opt.solution import targets_record
+
+    said = {option.name: (getattr(options, option.name), option.default) for option in fields(options)}
+    asked = {name: value for name, (value, default) in said.items() if value != default}
+    betas = {} if options.betas is None else {"betas": numbers("--betas", options.betas, float)}
+    return {
+        "table_sha256": table_digest(stated.table),
+        "targets": {**targets_record(stated.problem), "names": stated.target_names, **betas},
+        "options": {name: str(value) if isinstance(value, Path) else value for name, value in (asked | given).items()},
+    }
+
+
 def _measure(options: ProblemOptions) -> "Measure":
     """The one measure that the options name."""
     from rposst_opt.measures import MEASURES, CVaR, KOfN

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rposst_opt.cli.options import ProblemOptions, Stated, check_output, listed, purpose_of, read_problem, takes_problem
+from rposst_opt.cli.options import (
+    ProblemOptions,
+    Stated,
+    check_output,
+    listed,
+    purpose_of,
+    read_problem,
+    table_digest,
+    takes_problem,
+)
 from rposst_opt.cli.showing import show_solution
 from rposst_opt.cli.terminal import console, notice, plain, progress_of_a_search, spinner
 from rposst_opt.errors import ProblemError
@@ -55,8 +64,8 @@ def report(
     check_output(out, options.files)
     if backends is not None and not ask_others:
         raise ProblemError("--backends and --no-agree exclude each other: give one of them.")
-    stated, trials = read_problem(options), _read_trials(validation, out)
-    names = None if backends is None else listed(backends)
+    stated = read_problem(options)
+    names, trials = None if backends is None else listed(backends), _read_trials(validation, out, stated)
     with spinner() as say:
         found = gather(
             stated.problem,
@@ -84,14 +93,17 @@ def report(
         raise typer.Exit(1)
 
 
-def _read_trials(folder: Path | None, out: Path) -> "Validation | None":
-    """The validation in a folder, if one is named."""
-    from rposst_opt.unseen.validation_files import READ_BACK, read_validation
+def _read_trials(folder: Path | None, out: Path, stated: Stated) -> "Validation | None":
+    """The validation in a folder, if one is named; it must be of this table."""
+    from rposst_opt.unseen.validation_files import READ_BACK, check_validation_is_of, read_validation
 
     if folder is None:
         return None
     check_output(out, [folder / name for name in READ_BACK])
-    return read_validation(folder)
+    trials = read_validation(folder)
+    if not check_validation_is_of(folder, table_digest(stated.table)):
+        notice(f"{folder} does not say which table its trials are of, so that this could not be checked.")
+    return trials
 
 
 @takes_problem(optional=True)

@@ -14,6 +14,7 @@ from rposst_opt.cli.options import (
     check_output,
     purpose_of,
     read_problem,
+    source_of,
     takes_problem,
     takes_reading,
 )
@@ -140,7 +141,8 @@ def solve(
     with progress_of_a_search() as progress:
         solution = solve_problem(problem, backend, time_limit_seconds=time_limit, gap=gap, progress=progress, **wanted)
     left_out = _left_out(options, stated, solution, error_bars, _given(rounds=rounds, seed=seed, gap=gap or None))
-    record = solution_record(problem, solution, scale)
+    given = _given(backend=backend, rounds=rounds, seed=seed, time_limit=time_limit, gap=gap or None)
+    record = solution_record(problem, solution, scale, source_of(options, stated, given))
     if left_out is not None:
         record |= {"unseen": _unseen_record(left_out), "left_out": left_out_record(left_out)}
     try:
@@ -236,7 +238,7 @@ def score(
     """
     from rposst_opt.files.records import as_json as to_json
     from rposst_opt.files.records import read_test
-    from rposst_opt.unseen.error_bars import read_left_out
+    from rposst_opt.unseen.error_bars import known_policies, read_left_out
 
     efficient_test, left_out = read_test(test), read_left_out(test)
     table = _read_new_results(options, efficient_test, left_out)
@@ -244,6 +246,9 @@ def score(
         raise ProblemError(f"--level must lie between 0 and 1, got {level:g}.")
     if strict:
         _check_scale(efficient_test, table, test)
+    known = known_policies(efficient_test, table)
+    if known is not None:
+        notice(known)
     scored = _scored(efficient_test, left_out, table, estimator, target - 1, level)
     if as_json:
         print(to_json({"format": "rposst-scores/1", **scored}))
@@ -278,11 +283,13 @@ def _scored(
     test: "EfficientTest", left_out: "LeftOut | None", table: "pd.DataFrame", method: str, target: int, level: float
 ) -> dict[str, Any]:
     """Scores, best first, and what is known about how far they can be trusted."""
+    import numpy as np
+
     from rposst_opt.files.records import finite
     from rposst_opt.unseen import error_bars
     from rposst_opt.unseen.policy_ranking import ranks
 
-    scores = test.estimate(table, method, target=target)
+    scores = np.asarray(test.estimate(table, method, target=target), dtype=np.float64)
     rows = [
         {"rank": rank, "policy": policy, "score": value}
         for rank, policy, value in zip(ranks(scores).tolist(), table.columns, scores.tolist(), strict=True)
@@ -321,6 +328,8 @@ def verify(
 
     problem = read_problem(options).problem
     proof = read_certificate(certificate, problem)
+    if proof.problem_sha256 is None:
+        notice(f"{certificate} does not say which problem it is about, so that this could not be checked.")
     outcome = verify_certificate(problem, proof, samples=samples, seed=seed)
     if as_json:
         record = {
@@ -328,6 +337,7 @@ def verify(
             "holds": outcome.holds,
             "reason": outcome.reason,
             "bound": proof.bound,
+            "problem_sha256": proof.problem_sha256,
             "n_cuts": len(proof.cuts),
             "n_exceptions": len(proof.exceptions),
             "n_checked": outcome.n_checked,

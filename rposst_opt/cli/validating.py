@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from rposst_opt.cli.experiments import Jobs, Scheduler
-from rposst_opt.cli.options import AsJson, ProblemOptions, listed, purpose_of, read_problem, takes_problem
+from rposst_opt.cli.options import AsJson, ProblemOptions, listed, purpose_of, read_problem, table_digest, takes_problem
 from rposst_opt.cli.terminal import console, notice, plain, progress_of_experiments
 from rposst_opt.errors import ProblemError
 
@@ -113,7 +113,7 @@ def validate(
     kinds = [kind for kind in Kind if kind.value in set(found.summary["kind"])]
     advice = [recommend(found, kind) for kind in kinds]
     if out is not None:
-        _write(out, found)
+        _write(out, found, table_digest(table))
     if as_json:
         _print_json(found, advice)
         return
@@ -145,12 +145,12 @@ def _installed() -> tuple[str, ...]:
     return tuple(name for name in SELECTED if missing[name] is None)
 
 
-def _write(folder: Path, found: "Validation") -> None:
+def _write(folder: Path, found: "Validation", table_sha256: str) -> None:
     """Tidy tables, and a figure where matplotlib is installed."""
     from rposst_opt.files.writing import write_with
     from rposst_opt.unseen.validation_files import write_validation
 
-    write_validation(folder, found)
+    write_validation(folder, found, table_sha256)
     if find_spec("matplotlib") is None:
         notice("No figure was drawn: pip install 'rposst-opt[figures]'")
         return

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path, PurePath
 
 from rposst_opt.errors import ProblemError, check_installed
-from rposst_opt.files.text import decoded, named, read_bytes
+from rposst_opt.text_files import decoded, named, read_bytes
 
 STANDARD_INPUT = "-"
 MEMBERS_OF_A_WORKBOOK = "xl/"  # an Excel file is a zip archive too

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 import pandas as pd
 
 from rposst_opt.errors import ProblemError
-from rposst_opt.files.text import named
+from rposst_opt.text_files import named
 
 A_FEW = 3  # how many names an error lists
 LONG_COLUMNS = ("case", "policy", "value")

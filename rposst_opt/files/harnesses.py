@@ -17,7 +17,7 @@ from rposst_opt.errors import ProblemError
 from rposst_opt.files import inspect_logs, lm_eval_logs
 from rposst_opt.files.harness_runs import a_few
 from rposst_opt.files.records import TEST_FORMAT, as_json, read_record, read_test
-from rposst_opt.files.text import named
+from rposst_opt.text_files import named
 
 SUBSET_FORMAT = "rposst-subset/1"
 GLOB = re.compile(r"[*?\[]")  # what Inspect takes for a pattern

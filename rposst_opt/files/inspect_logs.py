@@ -27,7 +27,7 @@ from rposst_opt.files.harness_runs import (
     long_table,
     of_task,
 )
-from rposst_opt.files.text import named, read_text
+from rposst_opt.text_files import named, read_text
 
 # As Inspect itself finds logs in a folder: every .eval file, and JSON whose name begins with a time.
 LOGS = ("*.eval", "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T*.json")

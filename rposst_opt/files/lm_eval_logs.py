@@ -25,7 +25,7 @@ from rposst_opt.files.harness_runs import (
     long_table,
     of_task,
 )
-from rposst_opt.files.text import named, read_text
+from rposst_opt.text_files import named, read_text
 
 SAMPLES = re.compile(r"samples_(?P<task>.+)_(?P<date>[^_]+)\.jsonl")
 CASE = re.compile(r"(?P<task>.+)/(?P<document>\d+)", re.ASCII | re.DOTALL)

@@ -18,8 +18,8 @@ from rposst_opt.errors import ProblemError
 from rposst_opt.files.cells import ObjectArray, cells_of_text
 from rposst_opt.files.names import check_names, check_same_names
 from rposst_opt.files.numbers import NUMBER, NumberStyle, read_numbers, why_no_number
-from rposst_opt.files.text import named, read_text
 from rposst_opt.incomplete import BoolArray
+from rposst_opt.text_files import named, read_text
 
 WHOLE_NUMBER = re.compile(r"\d+", re.ASCII)
 

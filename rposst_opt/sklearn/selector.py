@@ -271,7 +271,9 @@ class TestSelector(SelectorMixin, RegressorMixin, BaseEstimator):  # type: ignor
             Of all features, as in `fit`; those that were not chosen are not looked at, but must be finite numbers.
         """
         policies = self._policies(X)
-        return self.test_.estimate(policies.T, self.estimator)
+        # Nothing is said of their scale, as cross-validation would say it again for every part.
+        predicted: FloatArray = self.test_.estimated(self.test_.rows_of(policies.T), self.estimator)[0]
+        return predicted
 
     def score(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """The coefficient of determination R² of the predictions.

@@ -35,8 +35,8 @@ from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.estimators import ESTIMATORS, WEIGHTS
 from rposst_opt.files.records import TEST_FORMAT, read_record
-from rposst_opt.files.text import named
 from rposst_opt.results import full_scores, is_frame
+from rposst_opt.text_files import named
 from rposst_opt.unseen.procedures import Purpose
 from rposst_opt.unseen.splits import MOST_LEFT_OUT_ONE_BY_ONE, Split, alike, alike_one_by_one
 
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 TOO_FAR_BEHIND = 2.0  # times the error on tuning policies
 FOLDS, SEED = 10, 2023
 SLOW_START = 8  # so many times longer a first run may take than others, with kernels that are yet to be loaded
+SAME_RESULT = 1e-9  # of the largest result: what rescaling and back may do to one
+OF_A_TEST = ("cases", "positions", "weights", "offset", "n_cases")  # what is kept of a test without a policy
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +145,8 @@ def _made_without(
         test, new = solution.test.in_file_units(scale), results[:, list(split.held_out)]
         full = full_scores(problem.targets, new)
         tests.append(test)
-        errors.append({method: test.estimates_by_target(new, method) - full for method in ESTIMATORS})
+        rows = test.rows_of(new)
+        errors.append({method: test.estimated(rows, method) - full for method in ESTIMATORS})
         elapsed = time.monotonic() - started
         if done == 1 and most_seconds is not None and most_seconds > elapsed:
             continue  # the first one may have had kernels to load
@@ -189,14 +192,14 @@ def intervals(
     """
     if not 0 < level < 1:
         raise ProblemError(f"`level` must lie between 0 and 1, got {level:g}.")
-    scores = test.estimate(new_results, method, target=target)
+    scores = np.asarray(test.estimate(new_results, method, target=target))
     radii = np.abs(left_out.errors[method][target])
     by_test = np.repeat(scores[None], len(left_out.tests), axis=0)
     n_applied = 0
     if method == WEIGHTS:
         for place, other in enumerate(left_out.tests):
             if _can_be_applied(other, test, new_results):
-                by_test[place] = other.score(new_results)
+                by_test[place] = other.in_table_units().weighed(other.rows_of(new_results))
                 n_applied += 1
     centres = np.repeat(by_test, left_out.counts, axis=0)
     below, above = np.sort(centres - radii[:, None], axis=0), np.sort(centres + radii[:, None], axis=0)
@@ -269,6 +272,29 @@ def beyond_what_was_seen(test: EfficientTest, new_results: "ArrayLike | pd.DataF
     return found
 
 
+def known_policies(test: EfficientTest, new_results: "pd.DataFrame") -> str | None:
+    """What to say if some of the policies are called like tuning policies; None if none are, or nobody knows."""
+    tuning = test.in_table_units().tuning
+    if tuning is None:
+        return None
+    place = {name: number for number, name in enumerate(tuning.policy_names)}
+    columns = [str(name) for name in new_results.columns]
+    shared = [(column, place[name]) for column, name in enumerate(columns) if name in place]
+    if not shared:
+        return None
+    rows = test.rows_of(new_results)
+    allowed = SAME_RESULT * float(np.abs(tuning.results).max())
+    apart = [float(np.abs(rows[:, column] - tuning.results[:, known]).max()) for column, known in shared]
+    changed = [column for (column, _), distance in zip(shared, apart, strict=True) if distance > allowed]
+    count = f"{len(shared):,} of {len(columns):,} policies are called like policies that the test was tuned on"
+    if changed:
+        return (
+            f"{count}, and {columns[changed[0]]!r} had other results then: if these are the same policies, see whether "
+            "the units are the same."
+        )
+    return f"{count}, and have the same results: scores and intervals are meant for others."
+
+
 def _nearest(known: FloatArray, new: FloatArray, *, apart_from_itself: bool) -> FloatArray:
     """The distance of each new policy to the nearest known one."""
     distances = np.linalg.norm(known[:, :, None] - new[:, None, :], axis=0)  # (known, new)
@@ -300,9 +326,7 @@ def left_out_record(left_out: LeftOut) -> list[dict[str, Any]]:
     ends = np.cumsum(left_out.counts)
     return [
         {
-            "cases": list(test.case_names),
-            "weights": test.weights.tolist(),
-            **({"offset": test.offset} if test.has_offset else {}),
+            **{name: value for name, value in test.without_tuning().to_dict().items() if name in OF_A_TEST},
             "errors": {
                 method: (found[:, end - 1] if count == 1 else found[:, end - count : end]).tolist()
                 for method, found in left_out.errors.items()
@@ -313,21 +337,12 @@ def left_out_record(left_out: LeftOut) -> list[dict[str, Any]]:
 
 
 def read_left_out(path: Path) -> LeftOut | None:
-    """The tests without some policies that a test's file has, if it has any; their cases are known by name."""
+    """The tests without some policies that a test's file has, if it has any."""
     record = read_record(path, TEST_FORMAT, "test").get("left_out")
     if record is None:
         return None
     try:
-        tests = [
-            EfficientTest(
-                cases=range(len(each["cases"])),
-                weights=each["weights"],
-                case_names=each["cases"],
-                n_cases=len(each["cases"]),
-                offset=each.get("offset"),
-            )
-            for each in record
-        ]
+        tests = [EfficientTest.from_dict({**each, "format": TEST_FORMAT}) for each in record]
         errors = [{method: _errors_by_target(each["errors"][method]) for method in ESTIMATORS} for each in record]
         return _left_out(tests, errors)
     except (ProblemError, ValueError, KeyError, TypeError, AttributeError, OverflowError):

@@ -210,8 +210,8 @@ def attempt(
             Trial(
                 selection=name,
                 cases=test.cases,
-                tuned_errors=np.abs(test.score(tuning) - full_scores(problem.targets, tuning)),
-                estimates={method: test.estimates_by_target(others, method) for method in estimators},
+                tuned_errors=np.abs(test.weighed(test.rows_of(tuning)) - full_scores(problem.targets, tuning)),
+                estimates={method: test.estimated(test.rows_of(others), method) for method in estimators},
                 full=full_scores(problem.targets, others),
             )
         )

@@ -19,6 +19,7 @@ from rposst_opt.unseen.policy_ranking import kendall_tau
 from rposst_opt.unseen.procedures import Purpose, Trial, attempt, check_known
 from rposst_opt.unseen.runner import Tell, run_tasks, sources_digest
 from rposst_opt.unseen.splits import Kind, Split, alike, by_group, strongest
+from rposst_opt.values.showing import Shown, counted, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,8 +87,8 @@ class SplitTask:
         return trials
 
 
-@dataclass(frozen=True, eq=False)
-class Validation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Validation(Shown):
     """What came of trying every way of making a test on policies that were held out.
 
     Attributes
@@ -101,6 +102,15 @@ class Validation:
 
     errors: "pd.DataFrame"
     tuned: "pd.DataFrame"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        tried = {name: [str(value) for value in self.errors[name].unique()] for name in (*WAY, "policy")}
+        return [
+            ("of", f"{counted(len(tried['policy']), 'policy')} held out ({', '.join(tried['kind'])})"),
+            ("sizes", listed(tried["size"])),
+            ("selections", listed(tried["selection"])),
+            ("estimators", listed(tried["estimator"])),
+        ]
 
     @cached_property
     def by_replica(self) -> "pd.DataFrame":

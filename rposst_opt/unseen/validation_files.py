@@ -2,14 +2,16 @@
 
 from pathlib import Path
 
+from rposst_opt import __version__
 from rposst_opt.errors import ProblemError
 from rposst_opt.files.tables import read_columns
-from rposst_opt.files.text import named
-from rposst_opt.files.writing import write_atomically
+from rposst_opt.text_files import as_json, named, read_record, write_atomically
 from rposst_opt.unseen.procedures import check_known
 from rposst_opt.unseen.splits import Kind
 from rposst_opt.unseen.validation import Validation
+from rposst_opt.values.digests import is_digest
 
+SOURCE, SOURCE_FORMAT = "source.json", "rposst-validation-source/1"
 SUMMARY, REPLICAS, ERRORS, TUNED = "summary.csv", "replicas.csv", "errors.csv", "tuned.csv"
 READ_BACK = (ERRORS, TUNED)  # the others follow from these
 _PLACE: dict[str, type[str] | type[int] | type[float]] = {"kind": str, "replica": int, "size": int, "selection": str}
@@ -19,8 +21,8 @@ _COLUMNS = {
 }
 
 
-def write_validation(folder: Path, validation: Validation) -> None:
-    """Write tidy tables, from which `read_validation` makes the same validation again."""
+def write_validation(folder: Path, validation: Validation, table_sha256: str | None = None) -> None:
+    """Write tidy tables, from which `read_validation` makes the same validation again, and of which table they are."""
     folder.mkdir(parents=True, exist_ok=True)
     tables = {
         SUMMARY: validation.summary,
@@ -30,6 +32,29 @@ def write_validation(folder: Path, validation: Validation) -> None:
     }
     for name, table in tables.items():
         write_atomically(folder / name, table.to_csv(index=False))
+    source = {"format": SOURCE_FORMAT, "package_version": __version__, "table_sha256": table_sha256}
+    write_atomically(folder / SOURCE, as_json(source) + "\n")
+
+
+def table_of_validation(folder: Path) -> str | None:
+    """The digest of the table that a validation in a folder is of; None if nothing says so."""
+    if not (folder / SOURCE).is_file():
+        return None
+    digest = read_record(folder / SOURCE, SOURCE_FORMAT, "validation's source").get("table_sha256")
+    if digest is not None and not is_digest(digest):
+        raise ProblemError(f'{named(folder / SOURCE)}: "table_sha256" must be 64 hexadecimal digits, got {digest!r}.')
+    return digest
+
+
+def check_validation_is_of(folder: Path, table_sha256: str) -> bool:
+    """Refuse a validation of another table; False if nothing says which table it is of."""
+    digest = table_of_validation(folder)
+    if digest is not None and digest != table_sha256:
+        raise ProblemError(
+            f"{named(folder)}: these trials are of another table: give the table that they were made of, or run "
+            "`rposst validate` on this one."
+        )
+    return digest is not None
 
 
 def read_validation(folder: Path) -> Validation:
