@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rposst_opt.arrays import FloatArray, read_only
-from rposst_opt.described import Described
 from rposst_opt.errors import ProblemError
+from rposst_opt.values.described import Described
 
 CONTINUITY_TOLERANCE = 1e-9  # relative to the value at the knot: pieces written down in decimals may miss by rounding
 

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rposst_opt.arrays import SUM_TOLERANCE, FloatArray
-from rposst_opt.described import Described
 from rposst_opt.errors import ProblemError
+from rposst_opt.values.described import Described
 
 EQUAL_PROBABILITY_TOLERANCE = 1e-12  # relative: 1/d written in decimals still counts as equally likely
 MOST_DRAWN = 10**9  # scenarios in k-of-N; the incomplete beta function loses its accuracy far beyond

@@ -43,8 +43,8 @@ def subset(*names: str, task: str | None = None) -> Subset:
 
 def write_test(path: Path, names: Sequence[str], positions: object, **more: Any) -> None:
     weights = [1 / len(names)] * len(names)
-    record = {"format": "rposst-test/1", "cases": list(names), "positions": positions, "weights": weights, **more}
-    path.write_text(json.dumps(record))
+    record = {"format": "rposst-test/1", "cases": list(names), "positions": positions, "weights": weights}
+    path.write_text(json.dumps(record | {"n_cases": 50} | more))
 
 
 # What is written
@@ -90,12 +90,12 @@ def test_names_positions_and_weights_are_in_json_and_csv(rposst: Run, tmp_path: 
     outcome = rposst("write-subset", "test.json", "--for", "json")
     assert outcome.json == {
         "format": "rposst-subset/1",
-        "cases": [{"name": "b,1", "position": 40, "weight": 0.5}, {"name": "a", "position": 7, "weight": 0.5}],
+        "cases": [{"name": "a", "position": 7, "weight": 0.5}, {"name": "b,1", "position": 40, "weight": 0.5}],
     }
     assert outcome.err.startswith("A policy's score is the sum of its results on these cases, each times its weight.")
     outcome = rposst("write-subset", "test.json", "--for", "csv", "--out", "subset.csv")
     assert (outcome.code, outcome.out) == (0, "")
-    assert (tmp_path / "subset.csv").read_text() == 'test_case,position,weight\n"b,1",40,0.5\na,7,0.5\n'
+    assert (tmp_path / "subset.csv").read_text() == 'test_case,position,weight\na,7,0.5\n"b,1",40,0.5\n'
 
 
 def test_an_offset_is_not_forgotten(rposst: Run, tmp_path: Path) -> None:
@@ -110,12 +110,17 @@ def test_positions_that_a_file_does_not_have_are_left_out_and_wrong_ones_refused
     write_test(tmp_path / "test.json", ["a", "b"], None)
     assert rposst("write-subset", "test.json", "--for", "csv").out == "test_case,weight\na,0.5\nb,0.5\n"
     assert rposst("write-subset", "test.json", "--for", "json").json["cases"][0] == {"name": "a", "weight": 0.5}
-    wrong_ones: list[object] = [[1], [1, 1], [0, -1], [0, True], [0, 1.5], "01", {}]
-    for wrong in wrong_ones:
+    wrong_ones: dict[str, list[object]] = {
+        '"positions" must have a number per case': [[1]],
+        "a test must not use a case twice": [[1, 1]],
+        "the cases of a test must lie in 0..49": [[0, 50]],
+        '"positions" must be a list of whole numbers from 0 on.': [[0, -1], [0, True], [0, 1.5], "01", {}],
+    }
+    for message, wrong in ((message, wrong) for message, several in wrong_ones.items() for wrong in several):
         write_test(tmp_path / "test.json", ["a", "b"], wrong)
         outcome = rposst("write-subset", "test.json", "--for", "csv")
-        message = 'rposst: test.json: "positions" must be different whole numbers, one for each case.\n'
-        assert (outcome.code, outcome.out, outcome.err) == (2, "", message)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert outcome.err.startswith(f"rposst: test.json: {message}") and outcome.err.count("\n") == 1
 
 
 def test_the_command_refuses_what_it_does_not_know_and_to_write_over_the_test(rposst: Run, tmp_path: Path) -> None:

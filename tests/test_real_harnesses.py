@@ -161,7 +161,7 @@ def test_lm_eval_runs_the_chosen_documents_and_the_score_is_that_of_the_test(
 def test_plain_numbers_make_the_way_to_lm_eval_and_back_with_the_name_of_their_task(
     lm_eval: HarnessProcess, rposst: Run, tmp_path: Path
 ) -> None:
-    record = {"format": "rposst-test/1", "cases": ["11", "2", "7"], "positions": [11, 2, 7]}
+    record = {"format": "rposst-test/1", "cases": ["11", "2", "7"], "positions": [11, 2, 7], "n_cases": 12}
     (tmp_path / "test.json").write_text(json.dumps(record | {"weights": [0.5, 0.25, 0.25]}))
     written = rposst("write-subset", "test.json", "--for", "lm-eval", "--task", "choice_task", "--out", "subset.json")
     assert "--format lm-eval --task choice_task." in written.err

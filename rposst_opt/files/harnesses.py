@@ -17,7 +17,6 @@ from rposst_opt.errors import ProblemError
 from rposst_opt.files import inspect_logs, lm_eval_logs
 from rposst_opt.files.harness_runs import a_few
 from rposst_opt.files.records import TEST_FORMAT, as_json, read_record, read_test
-from rposst_opt.text_files import named
 
 SUBSET_FORMAT = "rposst-subset/1"
 GLOB = re.compile(r"[*?\[]")  # what Inspect takes for a pattern
@@ -45,14 +44,7 @@ class Subset:
 def read_subset(path: Path, task: str | None = None) -> Subset:
     """Read the cases of a test that `rposst solve --out` wrote."""
     test, record = read_test(path), read_record(path, TEST_FORMAT, "test")
-    positions = record.get("positions")
-    if positions is None:
-        return Subset(test, None, task)
-    whole = isinstance(positions, list) and all(type(one) is int and one >= 0 for one in positions)
-    if not whole or len(set(positions)) != len(test.case_names):
-        raise ProblemError(f'{named(path)}: "positions" must be different whole numbers, one for each case.')
-    position_of = dict(zip(record["cases"], positions, strict=True))
-    return Subset(test, [position_of[name] for name in test.case_names], task)
+    return Subset(test, None if record.get("positions") is None else test.cases, task)
 
 
 def subset_for(harness: str, subset: Subset) -> str:
