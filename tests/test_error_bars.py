@@ -185,6 +185,7 @@ def test_policies_beyond_what_was_seen_are_told() -> None:
         "weaker than all tuning policies",
     ]
     assert beyond_what_was_seen(test, new)[3] is not None
+    assert beyond_what_was_seen(test, results) == [None] * 12  # tuning policies are like themselves
     bare = ro.EfficientTest(cases=[0], weights=[1.0], n_cases=8)
     with pytest.raises(ro.ProblemError, match="not known of this test"):
         beyond_what_was_seen(bare, new)

@@ -249,7 +249,8 @@ def beyond_what_was_seen(test: EfficientTest, new_results: "ArrayLike | pd.DataF
     """For every new policy, in what it is unlike all tuning policies; None where nothing shows.
 
     A full score beyond theirs by AIPW, the estimator that may go there, or results on the test's cases that are farther
-    from every tuning policy than any tuning policy is from all others.
+    from every tuning policy than any tuning policy is from all others. Whoever has the results of a tuning policy, to
+    the last bit, is like that one, whatever AIPW says.
     """
     test = test.in_table_units()
     if test.tuning is None:
@@ -261,7 +262,9 @@ def beyond_what_was_seen(test: EfficientTest, new_results: "ArrayLike | pd.DataF
     distances = _nearest(known, rows, apart_from_itself=False)
     found: list[str | None] = []
     for policy in range(rows.shape[1]):
-        if (estimates[:, policy] > highest).any():
+        if distances[policy] == 0:
+            found.append(None)
+        elif (estimates[:, policy] > highest).any():
             found.append("stronger than all tuning policies")
         elif (estimates[:, policy] < lowest).any():
             found.append("weaker than all tuning policies")
