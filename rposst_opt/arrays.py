@@ -283,13 +283,15 @@ def checked_names(name: str, names: Sequence[object] | None, count: int) -> tupl
     return checked
 
 
-def is_scaled(total: object) -> bool:
-    """Whether a distribution sums to one up to rounding, and is to be left as it is, to the last bit.
+def is_scaled(values: object, total: object) -> bool:
+    """Whether a distribution was made here before, and is to be left as it is, to the last bit.
 
-    What is made here does. To scale it again would change its last bits, and a problem that was copied with other
-    options would have other targets.
+    What is made here cannot be written to, and sums to one up to rounding. To scale it again would change its last
+    bits, and a problem that was copied with other options would have other targets. Others' arrays of which both are
+    true, as pandas has them, are scaled already too.
     """
-    return bool((np.abs(np.asarray(total) - 1.0) <= SUM_ROUNDING).all())
+    is_locked = isinstance(values, np.ndarray) and not values.flags.writeable
+    return is_locked and bool((np.abs(np.asarray(total) - 1.0) <= SUM_ROUNDING).all())
 
 
 def checked_targets(
@@ -318,7 +320,7 @@ def checked_targets(
         rows, own = rows[places_of("`targets`", "name of `target_names`", own, given)], None
     names = checked_names("target_names", given if own is None else own, len(rows))
     scaled = _normalised_targets(rows)
-    return read_only(rows if is_scaled(rows.sum(axis=1)) else scaled), names
+    return read_only(rows if is_scaled(targets, rows.sum(axis=1)) else scaled), names
 
 
 def _normalised_targets(rows: FloatArray) -> FloatArray:
@@ -354,7 +356,7 @@ def checked_probabilities(
         )
     check_distribution("`probabilities`", table)
     total = table.sum()
-    return read_only(table if is_scaled(total) else table / total)
+    return read_only(table if is_scaled(probabilities, total) else table / total)
 
 
 def _probabilities_by_name(table: Labelled, policy_names: Sequence[str], target_names: Sequence[str]) -> NDArray[Any]:
@@ -414,6 +416,6 @@ def on_the_simplex(weights: ArrayLike, *, may_be_less: bool) -> FloatArray:
         at_most = "at most 1" if may_be_less else "1"
         raise ProblemError(f"the weights of a test must be non-negative and sum to {at_most}, got {simplex.tolist()}.")
     simplex = np.maximum(simplex, 0.0)
-    if (not may_be_less or simplex.sum() > 1) and not is_scaled(simplex.sum()):
+    if (not may_be_less or simplex.sum() > 1) and not is_scaled(weights, simplex.sum()):
         simplex /= simplex.sum()
     return simplex

@@ -358,7 +358,7 @@ class EfficientTest(ByValue):
         tuning, name = record.get("tuning"), "scale" if record.get("range") is None else "range"
         return cls(
             cases=positions,
-            weights=weights,
+            weights=read_only(as_numbers("weights", weights)),  # locked, so that they keep every bit
             case_names=cases,
             n_cases=n_cases,
             offset=offset,

@@ -232,7 +232,7 @@ def named_problems(draw: st.DrawFn, *, kinds: tuple[str, str, str] = ("", "", ""
 
 def as_arrays(stated: dict[str, Any]) -> ro.Problem:
     """The same problem without names: what stands where is all that counts."""
-    arrays: dict[str, Any] = {name: np.asarray(value) for name, value in stated.items()}
+    arrays: dict[str, Any] = {name: np.array(value) for name, value in stated.items()}  # no views that are locked
     return ro.Problem(size=1, **arrays)
 
 
