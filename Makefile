@@ -23,8 +23,8 @@ lint: $(VENV)/installed  ## check style
 typecheck: $(VENV)/installed  ## check types
 	$(BIN)/mypy
 
-# Some tests wait, for a browser or for other processes: one worker more than there are cores uses the time.
-WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Some tests wait, for a browser or for other processes: two workers more than there are cores use the time.
+WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
 # Kernels are compiled before tests are, so that no two of them do it at the same time.
 kernels-of-searches: $(VENV)/installed

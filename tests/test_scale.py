@@ -252,39 +252,39 @@ TOLD = (
 def test_scoring_on_another_scale_prints_a_notice(rposst: Run, files: Path) -> None:
     outcome = rposst("score", "test.json", "shares.csv", "--json")
     assert outcome.json["scores"][0]["score"] == pytest.approx(0.4)
-    assert outcome.err.startswith(f"Note: {TOLD}")
-    assert len(outcome.err.splitlines()) == 1
-    assert rposst("score", "test.json", "better.csv").err == ""
+    assert outcome.told.startswith(f"Note: {TOLD}")
+    assert len(outcome.told.splitlines()) == 1
+    assert rposst("score", "test.json", "better.csv").told == ""
 
 
 def test_scoring_strictly_on_another_scale_is_bad_input(rposst: Run, files: Path) -> None:
     outcome = rposst("score", "test.json", "shares.csv", "--strict")
     assert (outcome.code, outcome.out) == (2, "")
-    assert outcome.err.startswith(f"rposst: {TOLD}")
+    assert outcome.told.startswith(f"rposst: {TOLD}")
     assert rposst("score", "test.json", "better.csv", "--strict").code == 0
     unknown = rposst("score", "unknown.json", "better.csv", "--strict")
-    assert unknown.code == 2 and "unknown.json" in unknown.err and "leave --strict out" in unknown.err
-    assert rposst("score", "unknown.json", "shares.csv").err == ""
+    assert unknown.code == 2 and "unknown.json" in unknown.told and "leave --strict out" in unknown.err
+    assert rposst("score", "unknown.json", "shares.csv").told == ""
 
 
 def test_a_test_of_results_that_were_not_rescaled_knows_their_range(rposst: Run, files: Path) -> None:
     assert rposst("solve", "table.csv", "--size", "2", "--no-rescale", "--out", "plain.json").code == 0
     assert rposst("score", "plain.json", "better.csv", "--strict").code == 0
     assert rposst("score", "plain.json", "shares.csv", "--strict").code == 2
-    told = rposst("score", "plain.json", "shares.csv").err  # more than one part of the command looks at the results
+    told = rposst("score", "plain.json", "shares.csv").told  # more than one part of the command looks at the results
     assert told.startswith("Note: the new results reach only 0.") and len(told.splitlines()) == 1
 
 
 def test_what_the_package_warns_of_is_a_notice_on_the_command_line(rposst: Run, files: Path) -> None:
     outcome = rposst("solve", "table.csv", "--size", "1", "--no-rescale", "--betas", "0,1", "--no-error-bars")
     assert outcome.code == 0
-    notes = [line for line in outcome.err.splitlines() if line.startswith("Note: ")]
+    notes = [line for line in outcome.told.splitlines() if line.startswith("Note: ")]
     assert len(notes) == 1 and notes[0].startswith("Note: softmax targets are made of results from 20 to 100")
-    assert rposst("solve", "table.csv", "--size", "1", "--betas", "0,1").err == ""
+    assert rposst("solve", "table.csv", "--size", "1", "--betas", "0,1").told == ""
     write_table(files / "targets.csv", CASES, ["t"], [[5], [3], [2], [0]])
     outcome = rposst("solve", "table.csv", "--size", "1", "--targets", "targets.csv")
     assert outcome.code == 0
-    assert outcome.err == (
+    assert outcome.told == (
         "Note: `targets` that do not sum to 1 are taken as importances, and divided by their sum: they sum to 10.\n"
     )
 
