@@ -224,6 +224,18 @@ def test_the_least_size_whose_error_is_least_up_to_noise_is_recommended() -> Non
     stronger = recommend(found, Kind.STRONGEST)
     assert stronger.sentence.startswith("For new policies stronger than all of these, take 5 cases by RPOSST")
     assert stronger.estimator == "weights" and stronger.n_ways == 3
+    # On policies like the others, regressions are rivals. Without them, k-means would be a third behind at most.
+    with_rival = made_up(
+        {
+            ("alike", 5, "rposst", "ridge"): 1.0,
+            ("alike", 5, "rposst", "weights"): 3.0,
+            ("alike", 5, "kmeans", "weights"): 4.0,
+            ("strongest", 5, "rposst", "ridge"): 9.0,
+            ("strongest", 5, "rposst", "weights"): 7.0,
+            ("strongest", 5, "kmeans", "weights"): 5.0,
+        }
+    )
+    assert recommend(with_rival, Kind.STRONGEST).selection == "rposst"  # three times behind, and four times
     of_ridge = made_up({(kind, 5, "rposst", "ridge"): 1.0 for kind in ("alike", "strongest")})
     assert recommend(of_ridge, Kind.STRONGEST).estimator == "ridge"  # nothing else was tried
     assert stronger.sentence.endswith("; random cases would do as well (5).")

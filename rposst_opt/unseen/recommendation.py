@@ -100,6 +100,7 @@ def recommend(validation: Validation, kind: Kind = Kind.ALIKE, *, size: int | No
     the least of many errors on few is luck: there it is the way that is never far behind the best, neither on them nor
     on policies like the others (the least larger ratio of its error to the best way's). Plain regressions of the full
     score are not recommended for them, whatever the few show: they are fitted to scores that the new ones lie beyond.
+    On policies like the others they count as rivals like any other.
 
     Without a size, it is the least of those tried whose error is the least up to noise.
     """
@@ -118,22 +119,28 @@ def recommend(validation: Validation, kind: Kind = Kind.ALIKE, *, size: int | No
 
 def _best(validation: Validation, kind: Kind, table: "pd.DataFrame") -> dict[str, Any]:
     """The best way among those of a kind and a size."""
-    behind = _behind_the_best(validation, kind, table)
+    behind = _behind_the_best(validation, kind, table, among=table)
     if kind is not Kind.ALIKE:
-        behind = np.maximum(behind, _behind_the_best(validation, Kind.ALIKE, table))
+        everything = validation.summary[
+            (validation.summary["kind"] == Kind.ALIKE.value) & validation.summary["size"].isin(table["size"])
+        ]
+        behind = np.maximum(behind, _behind_the_best(validation, Kind.ALIKE, table, among=everything))
     return {str(name): value for name, value in table.iloc[int(behind.argmin())].items()}
 
 
-def _behind_the_best(validation: Validation, kind: Kind, table: "pd.DataFrame") -> FloatArray:
-    """The logarithm of the ratio of each way's error to the best way's, with held-out policies of this kind.
+def _behind_the_best(validation: Validation, kind: Kind, table: "pd.DataFrame", among: "pd.DataFrame") -> FloatArray:
+    """The logarithm of the ratio of each way's error to that of the best way among some, on policies of this kind.
 
     Errors are geometric means over replicas, so that splits with large errors do not decide alone.
     """
     found = validation.by_replica[validation.by_replica["kind"] == kind.value]
     logarithms = found.assign(error=np.log(np.maximum(found["mean_error"], SMALLEST)))
     by_way = logarithms.groupby(WAY[1:])["error"].mean()
-    errors = by_way.reindex([tuple(way) for way in table[WAY[1:]].itertuples(index=False)]).to_numpy()
-    behind: FloatArray = np.nan_to_num(errors - np.nanmin(errors))
+    errors, rivals = (
+        by_way.reindex([tuple(way) for way in ways[WAY[1:]].itertuples(index=False)]).to_numpy()
+        for ways in (table, among)
+    )
+    behind: FloatArray = np.nan_to_num(errors - np.nanmin(np.append(errors, rivals)))
     return behind
 
 
