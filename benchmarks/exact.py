@@ -16,6 +16,7 @@ import resource
 import statistics
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
@@ -197,12 +198,27 @@ def time_table(path: Path) -> None:
         print(f"m = {size}  {1000 * seconds:.2f} ms  objective {runs[0].objective:.6f}  gap {runs[0].gap:.1g}")
 
 
+def time_offset() -> None:
+    """What an offset costs, with runs that take turns: the median time with one over that without, for m = 3."""
+    for n in (50, 100, 200, 500):
+        without = racing_arrows_problem(n, 3)
+        problems = (without, replace(without, offset=True))
+        runs = [[ro.solve(problem, "exact") for problem in problems] for _ in range(REPEATS)]
+        medians = [statistics.median(pair[i].stats.solve_seconds for pair in runs[1:]) for i in range(2)]
+        questions = [run.stats.rounds for run in runs[-1]]
+        print(
+            f"n = {n:3}  {1000 * medians[0]:7.2f} ms  with an offset {1000 * medians[1]:7.2f} ms  "
+            f"{medians[1] / medians[0]:.2f} times; questions to the antagonist {questions[0]:,} and {questions[1]:,}"
+        )
+
+
 def main() -> None:
-    """Measure one instance, all of them, or a table of one's own."""
+    """Measure one instance, all of them, an offset's cost, or a table of one's own."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--one", nargs=3, metavar=("BACKEND", "N", "M"))
     parser.add_argument("--time-limit", type=float)
     parser.add_argument("--table", type=Path, help="only time the exact solver on this results file")
+    parser.add_argument("--offset", action="store_true", help="only time the exact solver with and without an offset")
     parser.add_argument("--redraw", action="store_true", help="use what benchmarks/exact.csv has")
     options = parser.parse_args()
     if options.one:
@@ -211,6 +227,9 @@ def main() -> None:
         return
     if options.table:
         time_table(options.table)
+        return
+    if options.offset:
+        time_offset()
         return
     rivals = ["pulp-highs"] + (["pulp-gurobi"] if find_spec("gurobipy") else [])
     measured = pd.read_csv(HERE / "exact.csv") if options.redraw else measure_all(rivals)
