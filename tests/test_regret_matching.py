@@ -676,7 +676,9 @@ def test_more_rounds_never_make_the_objective_worse(problem: ro.Problem) -> None
 def test_a_gap_that_was_asked_for_is_reached_with_less_work(seed: int) -> None:
     random = np.random.default_rng(seed)
     problem = larger_problem(seed, results=random.integers(0, 2, (14, 12)))
-    content, eager = play_all(problem, rounds=5000, gap=0.1), play_all(problem, rounds=5000)
+    # By one thread: how much several of them can pass over depends on who finds a good test first.
+    content = play_all(problem, rounds=5000, gap=0.1, threads=1)
+    eager = play_all(problem, rounds=5000, threads=1)
     assert ro.regret_matching_gap(problem, rounds=5000) <= 0.1
     assert content.gap <= 0.1 + 1e-9
     assert content.lower_bound <= eager.objective
