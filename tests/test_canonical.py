@@ -18,7 +18,7 @@ import rposst_opt as ro
 from rposst_opt import analysis
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.results import first_alike, targets_of
-from rposst_opt.solvers import canonical, exact, local_search, ties
+from rposst_opt.solvers import exact, local_search, ties
 from rposst_opt.solvers.canonical import Weighed, Weigher, least_squares_weights
 from rposst_opt.solvers.exact import Exact
 from rposst_opt.solvers.kernels.response import scaled_problem_arrays, with_mean_alone
@@ -329,10 +329,14 @@ def test_cases_that_differ_by_more_than_rounding_are_not_alike() -> None:
 
 
 def test_a_least_squares_problem_that_is_given_up_leaves_good_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    given_up = []
+
     def gives_up(*arguments: object) -> None:
+        given_up.append(arguments)
         raise RuntimeError("Maximum number of iterations reached.")
 
-    problem = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]], size=2, loss=ro.SquaredError())
+    problem = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0], [0.5, 0.5], [0.25, 0.75]], size=3)
     settled = ro.solve(problem, "exact")
-    monkeypatch.setattr(canonical, "nnls", gives_up)
+    monkeypatch.setattr("scipy.optimize.nnls", gives_up)
     assert ro.solve(problem, "exact").objective == pytest.approx(settled.objective, abs=1e-9)
+    assert given_up

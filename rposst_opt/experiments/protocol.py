@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.backends import solve
@@ -17,6 +16,7 @@ from rposst_opt.experiments.methods import options_of
 from rposst_opt.measures import CVaR
 from rposst_opt.problem import Problem
 from rposst_opt.results import Scale, rescale, softmax_targets
+from rposst_opt.unseen.intervals import half_width
 
 BETAS = (0, 1, 2, 4)
 TAIL_FRACTION = 0.01
@@ -127,9 +127,8 @@ def targets_and_scale(tuning: FloatArray) -> tuple[FloatArray, Scale]:
 def mean_with_interval(samples: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The mean of the rows, and the ends of its 95 % interval by Student's t; NaN ends where there is but one row."""
     mean = samples.mean(axis=0)
-    count = len(samples)
-    if count < 2:
+    if len(samples) < 2:
         unknown = np.full_like(mean, np.nan)
         return mean, unknown, unknown
-    half = stats.t.ppf(0.975, count - 1) * samples.std(axis=0, ddof=1) / np.sqrt(count)
+    half = half_width(samples)
     return mean, mean - half, mean + half

@@ -22,7 +22,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import nnls
 
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.solvers.kernels.response import ProblemArrays, with_mean_alone, with_share_of_mean
@@ -183,6 +182,8 @@ def _on_simplex(weights: FloatArray) -> FloatArray:
 
 def _shortest(rows: FloatArray, least: FloatArray) -> FloatArray | None:
     """The shortest x with ``rows @ x >= least``; None if there is none, or rounding keeps it from being found."""
+    from scipy.optimize import nnls  # slow to import, and weights that are unique have no need of it
+
     dual = np.vstack([rows.T, least])
     wanted = np.zeros(len(dual))
     wanted[-1] = 1.0

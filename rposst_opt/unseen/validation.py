@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from rposst_opt.arrays import FloatArray, IntArray, in_order
 from rposst_opt.errors import ProblemError
 from rposst_opt.estimators import ESTIMATORS
 from rposst_opt.results import finite_table, full_scores, is_frame, warn_of_scale
+from rposst_opt.unseen.intervals import half_width
 from rposst_opt.unseen.policy_ranking import kendall_tau
 from rposst_opt.unseen.procedures import Purpose, Trial, attempt, check_known
 from rposst_opt.unseen.runner import Tell, run_tasks, sources_digest
@@ -156,8 +156,8 @@ class Validation(Shown):
             samples = error.groupby(group["policy"]).mean().to_numpy()
         if len(samples) < 2:
             return float("nan"), float("nan")
-        half = stats.t.ppf(0.975, len(samples) - 1) * samples.std(ddof=1) / np.sqrt(len(samples))
-        return max(centre - float(half), 0.0), centre + float(half)
+        half = float(half_width(samples))
+        return max(centre - half, 0.0), centre + half
 
 
 def _rows_of(table: "pd.DataFrame", way: dict[str, Any]) -> "pd.DataFrame":
