@@ -37,9 +37,24 @@ class Browser:
 
     def __init__(self, driver: Chrome) -> None:
         self.driver = driver
+        self._main_tab = driver.current_window_handle
+        self._tabs: dict[tuple[Path, int], str] = {}  # of pages that are only looked at
 
     def open(self, page: Path, *, width: int = 1400, dark: bool = False, height: int = 900) -> None:
         """Open a file and wait until its scripts have run."""
+        self.driver.switch_to.window(self._main_tab)
+        self._load(page, width, dark, height)
+
+    def look_at(self, page: Path, *, width: int = 1400) -> None:
+        """Show a file as it is when it was just opened, to a test that does nothing to it: it is drawn once for all."""
+        if (page, width) in self._tabs:
+            self.driver.switch_to.window(self._tabs[page, width])
+            return
+        self.driver.switch_to.new_window("tab")
+        self._load(page, width, dark=False, height=900)
+        self._tabs[page, width] = self.driver.current_window_handle
+
+    def _load(self, page: Path, width: int, dark: bool, height: int) -> None:
         self.driver.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},

@@ -185,7 +185,7 @@ def test_what_would_leave_the_page_is_refused(browser: Browser, race_explorer: P
 @pytest.mark.parametrize("width", [1400, 400])
 def test_nothing_sticks_out_of_the_page(browser: Browser, nasty_report: Page, race_explorer: Page, width: int) -> None:
     for page in (nasty_report, race_explorer):
-        browser.open(page.path, width=width)
+        browser.look_at(page.path, width=width)
         assert browser.run("return document.documentElement.scrollWidth") <= width
 
 
@@ -203,7 +203,7 @@ def test_a_section_can_stand_alone(browser: Browser, small_report: Report, secti
 
 
 def test_names_are_shown_as_they_are_in_tables(browser: Browser, nasty_report: Page) -> None:
-    browser.open(nasty_report.path)
+    browser.look_at(nasty_report.path)
     assert browser.find("h1").text == "<script>alert(7)</script>"
     assert browser.find("footer code").text == "<b>rposst</b>"
     assert {"<script>alert(1)</script>", "L" * 300} < set(nasty_report.test.case_names)
@@ -218,7 +218,7 @@ def test_names_are_shown_as_they_are_in_tables(browser: Browser, nasty_report: P
 
 
 def test_names_are_shown_as_they_are_in_charts(browser: Browser, nasty_report: Page) -> None:
-    browser.open(nasty_report.path)
+    browser.look_at(nasty_report.path)
     ticks = browser.run(
         "return [...document.querySelectorAll('#chart-matrix .ytick text')].map(tick => tick.textContent)"
     )
@@ -228,7 +228,7 @@ def test_names_are_shown_as_they_are_in_charts(browser: Browser, nasty_report: P
 
 
 def test_a_name_cannot_end_the_pages_data(browser: Browser, nasty_report: Page) -> None:
-    browser.open(nasty_report.path)
+    browser.look_at(nasty_report.path)
     cases = browser.run("return JSON.parse(document.getElementById('data').textContent).matrix.cases")
     assert cases == list(CASE_NAMES)
     assert len(browser.find_all("script")) == 9  # the theme, the data, plotly, five of ours, and the start
@@ -296,10 +296,10 @@ def assert_numbers_are_the_packages(
 def test_the_sliders_start_at_the_problems_own_measure(
     browser: Browser, nasty_report: Page, race_explorer: Page
 ) -> None:
-    browser.open(nasty_report.path)
+    browser.look_at(nasty_report.path)
     assert_numbers_are_the_packages(browser, nasty_report, 2, 10, 0.2)
     assert browser.number("#objective-k-of-n") == pytest.approx(nasty_report.solution.objective, rel=1e-9)
-    browser.open(race_explorer.path)
+    browser.look_at(race_explorer.path)
     assert_numbers_are_the_packages(browser, race_explorer, 1, 5, 0.2)
     assert browser.number("#objective-cvar") == pytest.approx(race_explorer.solution.objective, rel=1e-9)
 
@@ -379,7 +379,7 @@ def test_the_curves_are_the_packages(browser: Browser, race_explorer: Page) -> N
 
 
 def test_the_way_to_the_limit_is_the_packages(browser: Browser, nasty_report: Page) -> None:
-    browser.open(nasty_report.path)
+    browser.look_at(nasty_report.path)
     path = browser.run("return Explorer.limitPath()")
     assert [point["n"] for point in path][:3] == [5, 10, 20]
     for point in path:
@@ -398,7 +398,7 @@ def test_the_way_to_the_limit_is_a_line_where_it_is_one(browser: Browser, race_e
 
 
 def test_the_formulas_agree_with_the_package_everywhere(browser: Browser, race_explorer: Page) -> None:
-    browser.open(race_explorer.path)
+    browser.look_at(race_explorer.path)
     rng = np.random.default_rng(0)
     tails = np.concatenate([[0.0, 1e-12, 1.0, 1 - 1e-12], rng.random(40), 10.0 ** rng.uniform(-8, 0, 40)])
     for n in (1, 2, 3, 7, 30, 200, 3000, 10_000):
@@ -410,7 +410,7 @@ def test_the_formulas_agree_with_the_package_everywhere(browser: Browser, race_e
 
 
 def test_a_page_whose_formulas_were_wrong_would_say_so(browser: Browser, race_explorer: Page, tmp_path: Path) -> None:
-    browser.open(race_explorer.path)
+    browser.look_at(race_explorer.path)
     note = browser.find("#formula-check")
     assert note.get_attribute("class") == "fine" and browser.number("#formula-check") < 1e-10
     wrong = tmp_path / "wrong.html"
@@ -553,7 +553,7 @@ def test_all_losses_can_be_looked_at(browser: Browser, nasty_report: Page) -> No
 
 
 def test_shading_and_losses_make_the_objective(browser: Browser, nasty_report: Page) -> None:
-    browser.open(nasty_report.path)
+    browser.look_at(nasty_report.path)
     losses, _, shade = browser.run(
         "return document.getElementById('chart-losses').data.map(t => ({x: t.x, y: t.y, width: t.width}))"
     )
@@ -563,7 +563,7 @@ def test_shading_and_losses_make_the_objective(browser: Browser, nasty_report: P
 
 
 def test_the_shade_begins_at_the_worst_and_ends_where_nothing_counts(browser: Browser, nasty_report: Page) -> None:
-    browser.open(nasty_report.path)
+    browser.look_at(nasty_report.path)
     problem = nasty_report.problem
     losses, likely = problem.losses(nasty_report.test), problem.scenarios.probabilities
     worst_first = np.argsort(-losses, kind="stable")
@@ -585,7 +585,7 @@ def chart_data(browser: Browser, chart: str) -> list[dict[str, Any]]:
 
 
 def test_charts_of_the_proof_draw_objectives_above_bounds(browser: Browser, nasty_report: Page) -> None:
-    browser.open(nasty_report.path)
+    browser.look_at(nasty_report.path)
     data = browser.run("return JSON.parse(document.getElementById('data').textContent)")
     run = {trace["name"]: trace for trace in chart_data(browser, "chart-run")}
     assert run["best test so far"]["y"] == data["run"]["objective"]
@@ -605,7 +605,7 @@ def test_charts_of_the_proof_draw_objectives_above_bounds(browser: Browser, nast
 
 
 def test_weights_and_scores_are_drawn(browser: Browser, nasty_report: Page) -> None:
-    browser.open(nasty_report.path)
+    browser.look_at(nasty_report.path)
     (bars,) = chart_data(browser, "chart-weights")
     assert bars["x"] == pytest.approx(nasty_report.test.weights)
     same, policies = chart_data(browser, "chart-scores")
@@ -615,7 +615,7 @@ def test_weights_and_scores_are_drawn(browser: Browser, nasty_report: Page) -> N
 
 
 def test_frames_and_arrows_mark_the_chosen_cases(browser: Browser, nasty_report: Page) -> None:
-    browser.open(nasty_report.path)
+    browser.look_at(nasty_report.path)
     chosen = list(nasty_report.test.cases)
     everything, alone, arrows = chart_data(browser, "chart-matrix")
     assert arrows["y"] == chosen
@@ -817,10 +817,10 @@ def test_paper_has_all_tables_and_no_controls(browser: Browser, nasty_report: Pa
 
 def test_a_narrow_screen_has_one_column(browser: Browser, nasty_report: Page) -> None:
     lefts = "return [...document.querySelector('#scores .pair').children].map(e => e.getBoundingClientRect().left)"
-    browser.open(nasty_report.path, width=1400)
+    browser.look_at(nasty_report.path, width=1400)
     first, second = browser.run(lefts)
     assert first < second
-    browser.open(nasty_report.path, width=400)
+    browser.look_at(nasty_report.path, width=400)
     first, second = browser.run(lefts)
     assert first == second
 
@@ -846,7 +846,7 @@ def test_very_many_scenarios_are_drawn_as_an_outline_and_still_answer(browser: B
 
 
 def test_no_call_has_more_arguments_than_a_browser_takes(browser: Browser, race_explorer: Page) -> None:
-    browser.open(race_explorer.path)
+    browser.look_at(race_explorer.path)
     script = """
         const losses = Array.from({length: 300000}, (_, place) => place);
         return Measures.value(Measures.cvar(0.5), losses, losses.map(() => 1 / losses.length));
