@@ -37,24 +37,11 @@ class Browser:
 
     def __init__(self, driver: Chrome) -> None:
         self.driver = driver
-        self._main_tab = driver.current_window_handle
-        self._tabs: dict[tuple[Path, int], str] = {}  # of pages that are only looked at
+        self._looked_at: tuple[Path, int] | None = None  # the open page and its width, if nothing was done to it
 
     def open(self, page: Path, *, width: int = 1400, dark: bool = False, height: int = 900) -> None:
         """Open a file and wait until its scripts have run."""
-        self.driver.switch_to.window(self._main_tab)
-        self._load(page, width, dark, height)
-
-    def look_at(self, page: Path, *, width: int = 1400) -> None:
-        """Show a file as it is when it was just opened, to a test that does nothing to it: it is drawn once for all."""
-        if (page, width) in self._tabs:
-            self.driver.switch_to.window(self._tabs[page, width])
-            return
-        self.driver.switch_to.new_window("tab")
-        self._load(page, width, dark=False, height=900)
-        self._tabs[page, width] = self.driver.current_window_handle
-
-    def _load(self, page: Path, width: int, dark: bool, height: int) -> None:
+        self._looked_at = None
         self.driver.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
@@ -66,6 +53,12 @@ class Browser:
         self.driver.get_log("browser")
         self.driver.get(page.absolute().as_uri())
         WebDriverWait(self.driver, 30, poll_frequency=0.05).until(lambda _: self.drawn_milliseconds() is not None)
+
+    def look_at(self, page: Path, *, width: int = 1400) -> None:
+        """Open a file for a test that does nothing to it; if the test before did nothing either, it is open already."""
+        if self._looked_at != (page, width):
+            self.open(page, width=width)
+            self._looked_at = page, width
 
     def drawn_milliseconds(self) -> int | None:
         """When the page had drawn everything, since it was opened."""
