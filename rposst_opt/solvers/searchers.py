@@ -125,6 +125,11 @@ class Searchers:
         """How often the antagonist was asked."""
         return sum(int(member.workspace.state[CALLS]) for member in self.members)
 
+    def reach(self, more: int) -> None:
+        """Extend cuts to so many cases more than a tuple has, from now on."""
+        rows = self.plan.n_required + self.plan.size + more
+        self.plan = self.plan._replace(reach=min(rows, self.plan.most_rows))
+
     def new_front(self) -> Front:
         """A search that has not begun."""
         return Front(self.plan, self.n_words)
@@ -191,13 +196,18 @@ class Searchers:
         return Nodes(cases, excluded[None])
 
     def rule_out(self, tuples: Iterable[tuple[int, ...]], threshold: float) -> None:
-        """Learn a cut for each of these tuples, all of which are above the threshold."""
+        """Learn a cut for each of these tuples; one that is below the threshold is found instead."""
         self.stop[0] = 0
         self.set_threshold(threshold)
         for chosen in sorted(tuples):
             self._give_places(0)
             self.explore_alone(self.only(chosen), math.inf)
             self.keep_cuts()
+
+    def try_tuple(self, chosen: tuple[int, ...], threshold: float) -> None:
+        """Have the first searcher settle this tuple; it is found if it is below the threshold."""
+        self.keep_cuts()
+        self.rule_out([chosen], threshold)
 
     def only(self, chosen: tuple[int, ...]) -> Nodes:
         """The node of this tuple alone: it lacks its last case, and nothing else may take the place."""
