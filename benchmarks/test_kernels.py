@@ -21,7 +21,7 @@ Benchmark = Callable[..., Any]
 def test_settling_a_set_of_cases(benchmark: Benchmark, size: int) -> None:
     problem = SyntheticProblem("binary", 400, size, 60, 4, "cvar-0.01", "absolute", 0).problem()
     arrays = scaled_problem_arrays(problem, np.arange(problem.n_cases))
-    mixture = make_cut_mixture(arrays, size)
+    mixture = make_cut_mixture(arrays)
     rows = np.arange(size) * 7
 
     def settle_afresh() -> tuple[float, float]:
@@ -34,7 +34,7 @@ def test_settling_a_set_of_cases(benchmark: Benchmark, size: int) -> None:
 def test_pricing_two_thousand_cases(benchmark: Benchmark) -> None:
     problem = SyntheticProblem("binary", 2000, 30, 60, 4, "cvar-0.01", "absolute", 0).problem()
     arrays = scaled_problem_arrays(problem, np.arange(problem.n_cases))
-    workspace, mixture, prices = make_tuple_game(arrays, 30), make_cut_mixture(arrays, 30), np.empty(2000)
+    workspace, mixture, prices = make_tuple_game(arrays, 30), make_cut_mixture(arrays), np.empty(2000)
     rows = np.arange(30) * 60
     lower, _ = settle_rows(rows, 1e-11, arrays, workspace, mixture)
     least = benchmark(price_cases, arrays, mixture, prices)

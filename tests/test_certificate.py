@@ -15,7 +15,7 @@ import rposst_opt as ro
 from rposst_opt import certificate as checker
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.files.records import as_json, certificate_record, read_certificate
-from rposst_opt.solvers import exact
+from rposst_opt.solvers import exact, ladder
 
 
 def arrows() -> ro.Problem:
@@ -175,8 +175,9 @@ def test_ties_that_a_short_ranking_leaves_out_are_named_as_well(monkeypatch: pyt
 
 def test_a_bound_that_was_climbed_for_is_certified_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The climb proves enough before the search is done, with these odd proportions of work."""
-    for name, value in {"FIRST_ROUND": 1e3, "SHORTEST_TURN": 1e3, "LONGEST_TURN": 1e3, "FIRST_STEP": 0.9}.items():
+    for name, value in {"FIRST_ROUND": 1e3, "SHORTEST_TURN": 1e3, "LONGEST_TURN": 1e3}.items():
         monkeypatch.setattr(exact, name, value)
+    monkeypatch.setattr(ladder, "FIRST_STEP", 0.9)
     table = racing_arrows(40, np.random.default_rng(1)).to_numpy()
     problem = ro.Problem(results=table, size=5, targets=ro.softmax_targets(table))
     solution, proof = certified(problem, gap=0.1)

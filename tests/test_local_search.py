@@ -134,19 +134,19 @@ def test_sets_of_cases_are_settled_whatever_the_measure_and_the_loss() -> None:
             probabilities=likely / likely.sum(),
         )
         arrays = scaled_problem_arrays(problem, np.arange(n))
-        workspace, mixture = make_tuple_game(arrays, n), make_cut_mixture(arrays, n)
+        workspace, mixture = make_tuple_game(arrays, n), make_cut_mixture(arrays)
         for rows in (np.arange(max(1, n - 2)), np.arange(n), np.arange(n)[::-1].copy()):
             lower, upper = settle_rows(rows, 1e-11, arrays, workspace, mixture)
             assert abs(upper - lower) < 1e-9, (number, rows)
 
 
-@pytest.mark.parametrize("most", [256, 40])
+@pytest.mark.parametrize("most", [1000, 20])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_relaxation_of_many_cases_is_that_of_a_linear_program(
     seed: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Least t with |Σ w_x A[x, j] - b_s| ≤ t in every scenario, over all weights: no column generation here."""
-    monkeypatch.setattr(local_search, "MOST_RELAXED", most)
+    monkeypatch.setattr(local_search, "MOST_CUTS", most)
     results = made(("answers", "uniform", "low-rank", "arrows")[seed], 150, 12, seed)
     problem = ro.Problem(results=results, size=3, targets=targets_of(results, (0, 1, 2, 4)), measure=ro.WorstCase())
     rows, targets = problem.results[:, problem.scenarios.policies].T, problem.scenarios.full_scores
@@ -160,7 +160,7 @@ def test_the_relaxation_of_many_cases_is_that_of_a_linear_program(
     )
     found = ro.solve(problem, "local-search", kicks=1)
     assert found.lower_bound <= relaxed.fun + 1e-9
-    assert found.lower_bound == pytest.approx(relaxed.fun, abs=1e-7 if most == 256 else 0.02)
+    assert found.lower_bound == pytest.approx(relaxed.fun, abs=1e-7 if most == 1000 else 0.05)
 
 
 @settings(max_examples=30)

@@ -23,7 +23,9 @@ outside E, and branch on those members, excluding each from the branches after i
 either v(S) ≥ θ, and the best mixture for S is a new cut, at least θ on all of S, that S does not hit; or v(S) < θ, and
 all cases outside E are branched on. When one case is lacking, the candidates are the intersection of all H_c not yet
 hit; each of them is settled: below θ, and it is a test to report; or not, and its cut may rule out other candidates
-too. A new cut is first extended: while some superset R ⊃ τ has v(R) ≥ θ, the mixture for R rules out more.
+too. A new cut is first extended: while some superset R ⊃ τ has v(R) ≥ θ, the mixture for R rules out more. Each step
+goes on from the basis of the one before. Easy problems are solved soonest with cuts that reach one case farther than
+their tuple, hard ones with cuts that reach far; so the reach grows with the work that a problem turns out to need.
 
 The tree is finite and each leaf is settled, so in the end **every tuple that was not reported has v ≥ θ.**
 
@@ -32,6 +34,10 @@ turns up it becomes the incumbent, θ falls, and every cut rules out more than b
 again. **An anytime bound** is this search with a lower θ, which is much quicker: it proves that no test is below θ. In
 long runs thresholds are climbed alongside, up to half of the way to U at a time. **The best K tuples** come from θ just
 above the K-th best value found so far.
+
+**A tenth of the work goes elsewhere.** Once the search takes longer than it takes to look there, the linear relaxation
+(`solvers.relaxation`) gives a bound to climb from, and a local search (`solvers.local_search`) tests to be better than.
+They make no difference to a proved answer, and for hard problems all the difference to an early one.
 
 Rounding: a tuple counts as ruled out if a cut is above θ less `SLACK`, a thousandfold of what rounding does to cuts in
 these units, and the bound that is reported is θ less `SLACK`. Test cases with equal results are searched once, unless
@@ -45,8 +51,10 @@ it.
 
 import math
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -60,9 +68,13 @@ from rposst_opt.problem import Need, Problem
 from rposst_opt.solution import order_of_tests
 from rposst_opt.solvers.canonical import Weighed, Weigher
 from rposst_opt.solvers.kernels.compiling import compile_from_now_on
-from rposst_opt.solvers.kernels.response import least_loss, least_noise, scaled_problem_arrays
+from rposst_opt.solvers.kernels.response import scaled_problem_arrays
 from rposst_opt.solvers.kernels.search_state import Plan
+from rposst_opt.solvers.ladder import Ladder
+from rposst_opt.solvers.local_search import Climb, LocalSearch
+from rposst_opt.solvers.relaxation import least_loss, least_noise
 from rposst_opt.solvers.running import available_cores, check_counts, running
+from rposst_opt.solvers.searched_cases import as_searched, cases_to_search
 from rposst_opt.solvers.searchers import OWN_CUTS, FoundTest, Front, Searchers
 from rposst_opt.solvers.ties import tied_tests
 
@@ -71,7 +83,10 @@ MARGIN = 1e-10  # a test must be better than the incumbent by this; tests within
 SLACK = 4e-12  # rounding of cuts
 TOLERANCE = 1e-12  # to which one tuple is solved
 
-EXTENSION = 1  # a cut is made for so many cases more than a tuple has; with more it rules out more, but takes longer
+# A cut is made for some cases more than a tuple has. With more of them it rules out more, but takes longer to make; so
+# cuts reach farther the longer the search turns out to take. Pairs of work and the cases more from then on:
+EXTENSIONS = ((0.0, 1), (1e8, 4), (3e8, 8), (1e9, 16))
+CLIMBING_SHARE = 0.1  # of all work goes into a local search and into the linear relaxation
 MOST_TESTS = 20_000  # that may be tied for the best before we refuse to list them
 
 # Work, in nanoseconds by a rough count:
@@ -81,8 +96,6 @@ MOST_TUPLES_INTERPRETED = 3_000_000  # where there are more, compiling at once i
 SHORTEST_TURN, LONGEST_TURN = 1e6, 2e7
 FIRST_ROUND = 1e8  # then a lower bound is climbed for, with half of the work so far
 TELL_SECONDS = 0.1
-FIRST_STEP, LONGEST_STEP = 0.25, 0.5  # up the ladder, as shares of the way to the incumbent
-CLOSEST_RUNG = 1e-3  # of the incumbent: nearer to it no bound is climbed for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,19 +176,20 @@ class _Proof:
         self.problem, self.method, self.budget = problem, method, budget
         self.wants_ranking = method.top is not None or method.all_optimal
         has_noise = Need.NOISE in problem.needs
-        self.cases, n_required = _cases_to_search(problem, everything=self.wants_ranking or has_noise)
+        self.cases, n_required = cases_to_search(problem, everything=self.wants_ranking or has_noise)
         arrays = scaled_problem_arrays(problem, self.cases)
         n_cases, n_policies = arrays.results.shape
         self.plan = Plan(
             size=problem.size,
             n_selectable=n_cases - n_required,
             n_required=n_required,
-            most_rows=min(problem.n_chosen + EXTENSION, n_cases),
+            most_rows=min(problem.n_chosen + EXTENSIONS[-1][1], n_cases),
+            reach=min(problem.n_chosen + EXTENSIONS[0][1], n_cases),
             margin=max(budget.gap / problem.unit, MARGIN),
             slack=SLACK,
             tolerance=TOLERANCE,
             call_cost=300.0 + n_policies * (0.3 * problem.n_chosen + 3.0) + 20.0 * arrays.most_chosen,
-            step_cost=60.0,
+            step_cost=40.0 + 2.0 * problem.n_chosen**2,
         )
         if self.plan.call_cost > MOST_INTERPRETED or problem.n_tuples > MOST_TUPLES_INTERPRETED:
             compile_from_now_on()
@@ -188,7 +202,10 @@ class _Proof:
         self.reported: dict[tuple[int, ...], FoundTest] = {}  # those that a ranking may need
         self.closed: dict[tuple[int, ...], float] = {}  # tuples that were found, and so have no cut of their own
         self.unresolved = math.inf
+        self.front = self.searchers.new_front()
         self.is_complete, self.share_done = False, 0.0
+        self._has_climbed = False
+        self._steps: Iterator[int] = iter(())
         self.told, self.told_value = time.monotonic(), math.inf
 
     def settle_first_tuple(self) -> None:
@@ -198,7 +215,7 @@ class _Proof:
 
     def run(self) -> Limit | None:
         """Search, and return the limit that ended it early, if any."""
-        front = self.searchers.new_front()
+        front = self.front
         limit = self._begin(front)
         if limit is None and not front.is_done:
             with ThreadPoolExecutor(self.method.threads or available_cores()) as pool:
@@ -206,6 +223,8 @@ class _Proof:
                     limit = self._search_and_climb(front, pool)
                 finally:
                     self.searchers.stop[0] = 1
+        if not front.is_done and not self._has_climbed:
+            self._climb_a_step()  # there was no time for it, but a bound there must be
         if front.is_done:
             proved = min(self._threshold(), self.best.value) - SLACK
             self.bound = max(self.bound, min(proved, front.unresolved))
@@ -239,27 +258,67 @@ class _Proof:
     def _search_and_climb(self, front: Front, pool: ThreadPoolExecutor) -> Limit | None:
         """Search for better tests; after every round, climb for a bound with half of its work."""
         work = FIRST_ROUND
-        ladder = _Ladder()
+        ladder = Ladder()
         while True:
             limit = self._advance(front, None, work, pool)
             if limit is not None or front.is_done:
                 return limit
-            limit = self._climb(ladder, work / 2, pool)
-            if limit is not None or (self.best.value - self.bound <= self.plan.margin and not self.wants_ranking):
+            limit = self._climb_the_ladder(ladder, work / 2, pool)
+            if (
+                limit is not None
+                or front.is_done
+                or (self.best.value - self.bound <= self.plan.margin and not self.wants_ranking)
+            ):
                 return limit
             work *= 2
 
-    def _climb(self, ladder: "_Ladder", work: float, pool: ThreadPoolExecutor) -> Limit | None:
+    def _look_elsewhere(self) -> None:
+        """Go on with the linear relaxation and then with a local search, with their share of all the work."""
+        share = CLIMBING_SHARE * self.searchers.work
+        if self.wants_ranking or (not self._has_climbed and self.climb.relaxation.cost_of_playing > share):
+            return
+        while self.climb.work(self.plan.call_cost, self.plan.step_cost) < share and self._climb_a_step():
+            pass
+
+    @cached_property
+    def climb(self) -> Climb:
+        """A local search, which has a test as good as any but no bound yet."""
+        # Without anchors, since importing scikit-learn takes longer than most proofs.
+        climb = Climb(self.problem, LocalSearch(threads=self.method.threads), self.budget, with_anchors=False)
+        climb.settle_first_tuple()
+        return climb
+
+    def _climb_a_step(self) -> bool:
+        """One step of the local search, which begins with the relaxation; whether there was one."""
+        self._steps = self._steps if self._has_climbed else self.climb.steps()
+        self._has_climbed = True
+        is_step = next(self._steps, None) is not None
+        self._take_climbed()
+        return is_step
+
+    def _take_climbed(self) -> None:
+        """Take over the bound and the test of the local search, where they are better."""
+        if not self.method.certificate:  # which rests on cuts of the search alone
+            self.bound = max(self.bound, self.climb.bound)
+        if self.climb.best.value < self._threshold():
+            self.searchers.try_tuple(as_searched(self.problem, self.cases, self.climb.best.rows), self._threshold())
+            self._take_found()
+        if self._threshold() <= self.bound:
+            self.front.close()  # no test can be better
+
+    def _climb_the_ladder(self, ladder: Ladder, work: float, pool: ThreadPoolExecutor) -> Limit | None:
         """Prove higher and higher bounds by searching below thresholds under the incumbent, as far as the work goes."""
         end = self.searchers.work + work
         while True:
-            rung = ladder.next_rung(self)
+            rung = ladder.next_rung(self.bound, self.best.value, self.searchers.new_front)
             if rung is None:
                 return None
             front, threshold = rung
             limit = self._advance(front, threshold, end - self.searchers.work, pool)
             if limit is not None:
                 return limit
+            if self.front.is_done:
+                return None
             if front.is_done:
                 self.bound = max(self.bound, min(threshold - SLACK, front.unresolved))
             elif self.best.value >= threshold:
@@ -271,11 +330,13 @@ class _Proof:
         end, turn = self.searchers.work + work, SHORTEST_TURN
         while not front.is_done and self.searchers.work < end and (rung is None or self.best.value >= rung):
             threshold = self._threshold() if rung is None else rung
+            self.searchers.reach(max(more for work, more in EXTENSIONS if work <= self.searchers.work))
             limit = self.searchers.take_turns(front, threshold, turn, pool, self.budget.reached)
             self._take_found()
             if limit is not None:
                 return None if front.is_done else limit
             turn = min(2 * turn, LONGEST_TURN)
+            self._look_elsewhere()
             self._tell(front if rung is None else None)
         return None
 
@@ -387,49 +448,3 @@ class _Proof:
                 lower_bound=float(self.bound * unit),
             )
         )
-
-
-class _Ladder:
-    """Which threshold under the incumbent to try for next: some way up to it, less where that was too much."""
-
-    def __init__(self) -> None:
-        self.front: Front | None = None
-        self.threshold = math.inf
-        self.step = FIRST_STEP
-        self.failed_once = False
-
-    def next_rung(self, proof: _Proof) -> tuple[Front, float] | None:
-        """The search to go on with, and its threshold; None when the bound is as good as at the incumbent."""
-        low, high = proof.bound, proof.best.value
-        if self.front is not None and self.front.is_done:
-            self.step = min(2 * self.step, LONGEST_STEP)
-        if self.front is None or self.front.is_done or self.threshold > high:
-            if high - low <= CLOSEST_RUNG * abs(high):
-                return None
-            self.front, self.threshold = proof.searchers.new_front(), low + self.step * (high - low)
-            self.failed_once = False
-        return self.front, self.threshold
-
-    def note_failure(self) -> None:
-        """Note that a round did not reach the rung. After a second one try for less, unless the end is in sight."""
-        if self.failed_once and self.front is not None and self.front.share_done() < 0.5:
-            self.front, self.step = None, self.step / 2
-        self.failed_once = not self.failed_once
-
-
-def _cases_to_search(problem: Problem, *, everything: bool) -> tuple[IntArray, int]:
-    """The cases that can be chosen, then the required ones; and how many of these there are.
-
-    Of cases with equal results, up to rounding, only the first is needed, as long as enough remain.
-    """
-    selectable, required = list(problem.selectable_cases), list(problem.required_cases)
-    if not everything:
-        taken = {problem.first_alike[case] for case in required}
-        distinct = []
-        for case in selectable:
-            if problem.first_alike[case] not in taken:
-                taken.add(problem.first_alike[case])
-                distinct.append(case)
-        spare = sorted(set(selectable).difference(distinct))
-        selectable = sorted(distinct + spare[: max(0, problem.size - len(distinct))])
-    return np.array(selectable + required, dtype=np.int64), len(required)

@@ -4,9 +4,7 @@ With n in the thousands or m in the tens there are too many tuples to rule out. 
 long as it may, and says how far from the best possible it can be at most:
 
 *The bound.* Weights on m cases are weights on all cases, so the optimum over all of them, without a limit on their
-number, bounds every test. It is found by the game of `solvers.kernels.tuple_game` over some cases, to which those
-are added that the mixture of its cuts prices below its value, until there is none. Any mixture's least price is a
-bound, so an early end leaves a valid one.
+number, bounds every test (`solvers.relaxation`).
 
 With noise the relaxation is that of the losses alone, to which the least noise of any test is added: weights on very
 many cases have next to none, so a relaxation of both together would say less, and take far longer.
@@ -28,7 +26,7 @@ are those that `solvers.canonical` defines.
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -45,31 +43,25 @@ from rposst_opt.solvers.canonical import Weigher
 from rposst_opt.solvers.kernels.cut_mixture import make_cut_mixture
 from rposst_opt.solvers.kernels.response import (
     ProblemArrays,
-    least_loss,
-    least_noise,
     rounded_arrays,
     scaled_problem_arrays,
-    without_noise,
 )
 from rposst_opt.solvers.kernels.swaps import find_swap, price_cases, settle_rows, try_additions
-from rposst_opt.solvers.kernels.tuple_game import STEPS, make_tuple_game
+from rposst_opt.solvers.kernels.tuple_game import CALLS, STEPS, make_tuple_game
+from rposst_opt.solvers.relaxation import MOST_CUTS, Relaxation, least_loss, least_noise
 from rposst_opt.solvers.running import available_cores, check_counts, running
 
 # In units of the largest loss there can be:
 TOLERANCE = 1e-11  # to which one tuple is solved
 IMPROVEMENT = 1e-9  # a swap must be better by this
-SLACK = 4e-12  # rounding of cuts
+PROVED = 4e-9  # so near to its bound a test is the best: its value is that of rounded numbers
 
 DIGITS = 8  # of prices and weights that are told apart
 CLIMBERS = 8  # however many threads there are, so that the answer does not depend on them
 SWAPS_AT_ONCE = 64  # between two looks at the clock
-MOST_RELAXED = 256  # cases of the relaxation at a time
-ADDED_AT_ONCE = 16
-MOST_RELAXATIONS = 100
 RELAXATION_SHARE = 0.2  # of the time limit, at most
-# Steps of the simplex method times the square of its rows, a nanosecond or so each: limits that are alike everywhere.
-RELAXATION_WORK = 1e10
-STEPS_PER_SET = 250  # of the relaxation, for each set that a climber may settle: about as much work as that takes
+CUTS_AT_ONCE = 10  # of the relaxation
+SETS_PER_CUT = 20  # that a climber may settle, for each cut of the relaxation: about as much work as that takes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +114,7 @@ class LocalSearch:
         """Bound, construct, climb and kick, as far as the budget allows."""
         with running(budget) as run:
             with run.getting_ready():
-                search = _Search(problem, self, budget)
+                search = Climb(problem, self, budget)
                 search.settle_first_tuple()
             limit = search.run()
             test = search.best_test()
@@ -135,7 +127,7 @@ class LocalSearch:
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class Found:
     """A set of cases, the required ones first, with its best weights and their objective."""
 
     rows: IntArray
@@ -167,7 +159,7 @@ class _Climber:
         self.n_fixed, self.n_rows = len(problem.required_cases), problem.n_chosen
         self.required = np.array(problem.required_cases, dtype=np.int64)
         self.selectable = np.array(problem.selectable_cases, dtype=np.int64)
-        self.workspace, self.mixture = make_tuple_game(arrays, self.n_rows), make_cut_mixture(arrays, self.n_rows)
+        self.workspace, self.mixture = make_tuple_game(arrays, self.n_rows), make_cut_mixture(arrays)
         self.prices = np.empty(problem.n_cases)
         self.rng = np.random.default_rng(seed)
         self.settled = 0
@@ -182,14 +174,14 @@ class _Climber:
         """Whether it has settled as many sets as it may."""
         return self.effort_left == 0
 
-    def settle(self, rows: IntArray) -> _Found:
+    def settle(self, rows: IntArray) -> Found:
         """The best weights of these cases; the mixture and the prices are theirs afterwards."""
         self.settled += 1
         _, value = settle_rows(rows, TOLERANCE, self.arrays, self.workspace, self.mixture)
         price_cases(self.arrays, self.mixture, self.prices)
-        return _Found(rows.copy(), self.workspace.vectors[1, : len(rows)].copy(), value)
+        return Found(rows.copy(), self.workspace.vectors[1, : len(rows)].copy(), value)
 
-    def grow(self, out_of_time: Callable[[], bool]) -> _Found:
+    def grow(self, out_of_time: Callable[[], bool]) -> Found:
         """Add one case at a time, the best one; when time is out or enough is done, the cheapest ones."""
         rows, candidates = self.required, self.selectable
         self.prices.fill(-math.inf)
@@ -204,7 +196,7 @@ class _Climber:
             rows, candidates = np.append(rows, candidates[chosen]), np.delete(candidates, chosen)
         return self.settle(rows)
 
-    def climb(self, found: _Found, out_of_time: Callable[[], bool]) -> _Found:
+    def climb(self, found: Found, out_of_time: Callable[[], bool]) -> Found:
         """Swap cases as long as that helps."""
         rows = found.rows.copy()
         found = self.settle(rows)
@@ -233,7 +225,7 @@ class _Climber:
                 return found  # also where rounding has spoiled what looked like help
             found = better
 
-    def kick(self, found: _Found) -> IntArray:
+    def kick(self, found: Found) -> IntArray:
         """Swap a few cases at random, for cheap ones rather than for dear ones."""
         self.settle(found.rows)
         rows = found.rows.copy()
@@ -245,19 +237,20 @@ class _Climber:
         return rows
 
 
-class _Search:
+class Climb:
     """One run: the climbers, the best test and the bound. All values are in the scaled arrays' units."""
 
-    def __init__(self, problem: Problem, method: LocalSearch, budget: Budget) -> None:
-        self.problem, self.method, self.budget = problem, method, budget
+    def __init__(self, problem: Problem, method: LocalSearch, budget: Budget, *, with_anchors: bool = True) -> None:
+        self.problem, self.method, self.budget, self.with_anchors = problem, method, budget, with_anchors
         self.exact_arrays = scaled_problem_arrays(problem, np.arange(problem.n_cases))
         self.arrays = rounded_arrays(self.exact_arrays)
         self.climbers = [
             _Climber(self.arrays, problem, method, seed)
             for seed in np.random.SeedSequence(method.seed).generate_state(CLIMBERS).tolist()
         ]
-        self.bound = self.bound_of_search = least_loss(problem) + least_noise(problem)
-        self.best: _Found
+        self.bound = least_loss(problem) + least_noise(problem)
+        self.best: Found
+        self.relaxation = Relaxation(self.exact_arrays, np.array(problem.eligible_cases, dtype=np.int64))
         self.kicks = 0
         self.limit: Limit | None = None
 
@@ -271,45 +264,57 @@ class _Search:
 
     def run(self) -> Limit | None:
         """Bound, climb from every start, and kick until nothing gets better."""
-        rows, weights, self.bound_of_search = self._relax(self.arrays, self._spread_out())
-        _, _, self.bound = self._relax(self.exact_arrays, rows)
-        self._take(self._start(self.climbers[0], self._heaviest(rows, weights)))
+        for idle in self.steps():
+            self._tell(idle)
+        return None if self._is_proved() else self.limit
+
+    def steps(self) -> Iterator[int]:
+        """Bound, climb from every start, and kick, step by step; how many kicks made nothing better since one did."""
+        yield from self._relax()
+        self._take(self._start(self.climbers[0], self._heaviest()))
+        yield 0
         with ThreadPoolExecutor(self.method.threads or available_cores()) as pool:
             if not self._is_done():
                 self._take_all(pool.map(self._start, self.climbers, self._other_starts()))
+                yield 0
             idle = 0
             while idle < self.method.kicks and not self._is_done() and not self._has_done_enough():
                 before = self.best
                 self._take_all(pool.map(self._kick_and_climb, self.climbers, [before] * CLIMBERS))
                 self.kicks += CLIMBERS
                 idle = 0 if self.best.value < before.value - IMPROVEMENT else idle + 1
-                self._tell(idle)
-        return None if self._is_proved() else self.limit
+                yield idle
+
+    def work(self, call_cost: float, step_cost: float) -> float:
+        """What was done, in nanoseconds by a rough count, if questions and steps cost so many each."""
+        states = [climber.workspace.state for climber in self.climbers]
+        asked, stepped = sum(int(state[CALLS]) for state in states), sum(int(state[STEPS]) for state in states)
+        return self.relaxation.work + call_cost * asked + step_cost * stepped
 
     def best_test(self) -> EfficientTest:
         """The best cases found, with their best weights."""
         rows, weights = self.best.rows, self.best.weights / self.best.weights.sum()
         return self.problem.test(cases=rows.tolist(), weights=Weigher(self.exact_arrays).weigh(rows, weights))
 
-    def _start(self, climber: _Climber, rows: IntArray | None) -> _Found:
+    def _start(self, climber: _Climber, rows: IntArray | None) -> Found:
         """Climb from these rows, or from those that the climber grows."""
         found = climber.grow(self._out_of_time) if rows is None else climber.settle(rows)
         return climber.climb(found, self._out_of_time)
 
     def _other_starts(self) -> list[IntArray | None]:
         """Where to start besides the relaxation: cases one by one, and anchors where scikit-learn is installed."""
-        anchors_known = find_spec("sklearn") is not None and not self._out_of_time()
-        return [None, self._anchors()] if anchors_known else [None]
+        has_anchors = self.with_anchors and find_spec("sklearn") is not None and not self._out_of_time()
+        return [None, self._anchors()] if has_anchors else [None]
 
-    def _kick_and_climb(self, climber: _Climber, best: _Found) -> _Found:
+    def _kick_and_climb(self, climber: _Climber, best: Found) -> Found:
         return climber.climb(climber.settle(climber.kick(best)), self._out_of_time)
 
-    def _take(self, found: _Found) -> None:
+    def _take(self, found: Found) -> None:
         is_tie = abs(found.value - self.best.value) <= IMPROVEMENT
         if found.position < self.best.position if is_tie else found.value < self.best.value:
             self.best = found
 
-    def _take_all(self, found: Iterable[_Found]) -> None:
+    def _take_all(self, found: Iterable[Found]) -> None:
         for each in found:  # in the order of the climbers, whoever is done first
             self._take(each)
 
@@ -317,7 +322,7 @@ class _Search:
         return self._is_proved() or self._out_of_time()
 
     def _is_proved(self) -> bool:
-        return self.best.value - self.bound_of_search <= max(self.budget.gap / self.problem.unit, IMPROVEMENT)
+        return self.best.value - self.bound <= max(self.budget.gap / self.problem.unit, PROVED)
 
     def _has_done_enough(self) -> bool:
         return all(climber.has_done_enough for climber in self.climbers)
@@ -346,42 +351,24 @@ class _Search:
         required = self.problem.required_cases
         return np.array([*required, *(case for case in test.cases if case not in required)], dtype=np.int64)
 
-    def _spread_out(self) -> IntArray:
-        """Some of the cases that are allowed, to begin the relaxation with."""
-        allowed = np.array(self.problem.eligible_cases, dtype=np.int64)
-        return np.ascontiguousarray(allowed[:: max(1, len(allowed) // ADDED_AT_ONCE)][:MOST_RELAXED])
-
-    def _relax(self, arrays: ProblemArrays, rows: IntArray) -> tuple[IntArray, FloatArray, float]:
-        """Solve the linear relaxation from these cases on, as far as time allows: its cases, weights and bound."""
-        problem, bound, noise = self.problem, least_loss(self.problem), least_noise(self.problem)
-        arrays = without_noise(arrays)
-        allowed = np.array(problem.eligible_cases, dtype=np.int64)
-        most = min(len(allowed), MOST_RELAXED)
-        workspace, mixture = make_tuple_game(arrays, most), make_cut_mixture(arrays, most)
-        prices = np.empty(problem.n_cases)
-        ends = time.monotonic() + RELAXATION_SHARE / 2 * (self.budget.time_limit_seconds or math.inf)
-        work = min(RELAXATION_WORK, STEPS_PER_SET * problem.n_chosen**2 * (self.method.effort or math.inf))
-        for _ in range(MOST_RELAXATIONS):
-            steps_before = int(workspace.state[STEPS])
-            _, value = settle_rows(rows, TOLERANCE, arrays, workspace, mixture)
-            weights = workspace.vectors[1, : len(rows)].copy()
-            price_cases(arrays, mixture, prices)
-            bound = max(bound, float(prices[allowed].min()) - SLACK)
-            outside = np.setdiff1d(allowed, rows)
-            cheap = outside[prices[outside] < value - IMPROVEMENT]
-            work -= (int(workspace.state[STEPS]) - steps_before) * len(rows) ** 2
-            if not len(cheap) or work < 0 or time.monotonic() > ends or self._out_of_time():
+    def _relax(self) -> Iterator[int]:
+        """Bound every test, step by step, as far as time allows."""
+        ends = time.monotonic() + RELAXATION_SHARE * (self.budget.time_limit_seconds or math.inf)
+        programs = MOST_CUTS if self.method.effort is None else self.method.effort // SETS_PER_CUT
+        least, noise = self.bound, least_noise(self.problem)
+        self.relaxation.play()
+        while True:
+            self.bound = max(least, self.relaxation.bound + noise)
+            yield 0
+            if self.relaxation.is_settled or programs <= 0 or time.monotonic() > ends or self._out_of_time():
                 break
-            added = _cheapest_first(cheap, prices)[:ADDED_AT_ONCE]
-            # Cases without weight make the game larger; as many as have some are kept, in case they come back.
-            kept = _heaviest_first(rows, weights)[: 2 * np.count_nonzero(weights > 0) + ADDED_AT_ONCE]
-            rows = np.concatenate([kept[: most - len(added)], added])
-        return rows, weights, bound + noise
+            self.relaxation.close_in(CUTS_AT_ONCE, lambda: time.monotonic() > ends)
+            programs -= CUTS_AT_ONCE
 
-    def _heaviest(self, rows: IntArray, weights: FloatArray) -> IntArray:
-        """The heaviest of these cases, as many as a test has, after the required ones."""
-        free = ~np.isin(rows, self.problem.required_cases)
-        heavy = _heaviest_first(rows[free], weights[free])
-        spare = np.setdiff1d(np.array(self.problem.selectable_cases), heavy)
-        chosen = np.concatenate([heavy, spare])[: self.problem.size]
-        return np.concatenate([np.array(self.problem.required_cases, dtype=np.int64), chosen])
+    def _heaviest(self) -> IntArray:
+        """The heaviest cases of the relaxation, as many as a test has, after the required ones."""
+        rounded = Relaxation(self.arrays, self.relaxation.rows)
+        rounded.play()
+        free = ~np.isin(rounded.rows, self.problem.required_cases)
+        heavy = _heaviest_first(rounded.rows[free], rounded.weights[free])
+        return np.concatenate([np.array(self.problem.required_cases, dtype=np.int64), heavy[: self.problem.size]])

@@ -198,7 +198,7 @@ class _Search:
             np.array([np.inf, 0.0]),
             self.arrays,
             make_tuple_run(len(everything), self.problem.n_policies),
-            make_response(self.arrays.most_chosen),
+            make_response(self.arrays),
         )
         return float(bound)
 

@@ -23,8 +23,9 @@ from rposst_opt.solvers.kernels.search_state import Cuts, Nodes, Plan, Search, l
 from rposst_opt.solvers.kernels.tuple_game import CALLS
 
 SEARCHERS = 8  # however many threads there are, so that the answer does not depend on them
-OWN_CUTS = 512  # that a searcher may learn in one turn
+OWN_CUTS, OWN_BYTES = 512, 8 * 2**20  # that a searcher may learn in one turn,
 OWN_RECORDS = 128  # and if each is recorded for a certificate
+FEWEST_OWN_CUTS = 64
 KEPT_CUTS, KEPT_BYTES = 4096, 128 * 2**20  # in all, between turns
 POLL_SECONDS = 0.05
 COLLECTED_AT_ONCE, COLLECTING_TURN = 64, 2e7  # tests, and work, between two looks at the clock
@@ -102,7 +103,8 @@ class Searchers:
         n_cases = len(arrays.results)
         self.arrays, self.plan, self.capacity, self.record = arrays, plan, capacity, record
         self.n_words = (n_cases + 63) // 64
-        self.own_places = OWN_RECORDS if record else OWN_CUTS
+        most_own = max(FEWEST_OWN_CUTS, OWN_BYTES // (8 * n_cases))
+        self.own_places = min(OWN_RECORDS if record else OWN_CUTS, most_own)
         self.kept_places = max(2 * self.own_places, min(KEPT_CUTS, KEPT_BYTES // (8 * n_cases)))
         places = self.kept_places + SEARCHERS * self.own_places
         self.cuts = Cuts(np.empty((places, n_cases)), np.empty((places, self.n_words), np.uint64))
@@ -124,6 +126,11 @@ class Searchers:
     def calls(self) -> int:
         """How often the antagonist was asked."""
         return sum(int(member.workspace.state[CALLS]) for member in self.members)
+
+    def reach(self, more: int) -> None:
+        """Extend cuts to so many cases more than a tuple has, from now on."""
+        rows = self.plan.n_required + self.plan.size + more
+        self.plan = self.plan._replace(reach=min(rows, self.plan.most_rows))
 
     def new_front(self) -> Front:
         """A search that has not begun."""
@@ -191,13 +198,18 @@ class Searchers:
         return Nodes(cases, excluded[None])
 
     def rule_out(self, tuples: Iterable[tuple[int, ...]], threshold: float) -> None:
-        """Learn a cut for each of these tuples, all of which are above the threshold."""
+        """Learn a cut for each of these tuples; one that is below the threshold is found instead."""
         self.stop[0] = 0
         self.set_threshold(threshold)
         for chosen in sorted(tuples):
             self._give_places(0)
             self.explore_alone(self.only(chosen), math.inf)
             self.keep_cuts()
+
+    def try_tuple(self, chosen: tuple[int, ...], threshold: float) -> None:
+        """Have the first searcher settle this tuple; it is found if it is below the threshold."""
+        self.keep_cuts()
+        self.rule_out([chosen], threshold)
 
     def only(self, chosen: tuple[int, ...]) -> Nodes:
         """The node of this tuple alone: it lacks its last case, and nothing else may take the place."""

@@ -11,23 +11,28 @@ from rposst_opt.solvers.kernels.tuple_game import TupleGame
 
 
 class CutMixture(NamedTuple):
-    """A mixture of cuts: c_x = constant + Σ_h pulls[h] A[x, policies[h]] + noise_slopes[x], h < length."""
+    """A mixture of cuts: c_x = constant + Σ_h pulls[h] A[x, policies[h]] + noise_slopes[x], h < length.
+
+    It has each policy once.
+    """
 
     constant: FloatArray  # (1,)
     length: IntArray  # (1,)
     policies: IntArray
     pulls: FloatArray
+    places: IntArray  # (n_policies,): scratch, where each policy is while a mixture is being made; -1 otherwise
     noise_slopes: FloatArray  # (n_cases,), or empty without noise
 
 
-def make_cut_mixture(arrays: ProblemArrays, most_rows: int) -> CutMixture:
-    """A workspace for a mixture of as many cuts as a basis has."""
-    length = max(most_rows * arrays.most_chosen, arrays.results.shape[1])
+def make_cut_mixture(arrays: ProblemArrays) -> CutMixture:
+    """A workspace for a mixture."""
+    n_policies = arrays.results.shape[1]
     return CutMixture(
         constant=np.zeros(1),
         length=np.zeros(1, np.int64),
-        policies=np.empty(length, np.int64),
-        pulls=np.empty(length),
+        policies=np.empty(n_policies, np.int64),
+        pulls=np.empty(n_policies),
+        places=np.full(n_policies, -1),
         noise_slopes=np.zeros(len(arrays.noise)),
     )
 
@@ -56,12 +61,7 @@ def share_of(i: int, n_rows: int, workspace: TupleGame) -> float:
 @internal
 def keep_mixture(n_rows: int, workspace: TupleGame, mixture: CutMixture) -> None:
     """Copy the mixture that the basis holds."""
-    n_policies, length = workspace.scores.shape[1], 0
-    dense = workspace.is_dense
-    if dense:
-        length = n_policies
-        for j in range(n_policies):
-            mixture.policies[j], mixture.pulls[j] = j, 0.0
+    policies, pulls, places, length = mixture.policies, mixture.pulls, mixture.places, 0
     mixture.constant[0] = 0.0
     mixture.noise_slopes[:] = 0.0
     for i in range(n_rows):
@@ -73,12 +73,13 @@ def keep_mixture(n_rows: int, workspace: TupleGame, mixture: CutMixture) -> None
             if workspace.noise_cases[k, h] >= 0:
                 mixture.noise_slopes[workspace.noise_cases[k, h]] += share * workspace.noise_slopes[k, h]
         for h in range(workspace.lengths[k]):
-            if dense:
-                mixture.pulls[h] += share * workspace.pulls[k, h]
-            else:
-                mixture.policies[length] = workspace.policies[k, h]
-                mixture.pulls[length] = share * workspace.pulls[k, h]
+            j = workspace.policies[k, h]
+            if places[j] < 0:
+                places[j], policies[length], pulls[length] = length, j, 0.0
                 length += 1
+            pulls[places[j]] += share * workspace.pulls[k, h]
+    for h in range(length):
+        places[policies[h]] = -1
     mixture.length[0] = length
 
 

@@ -13,7 +13,7 @@ from rposst_opt.solvers.kernels.response import (
     Response,
     average_loss,
     bound_losses,
-    list_all,
+    list_worst,
     make_response,
     noise_at,
     score_policies,
@@ -152,7 +152,7 @@ def play_tuple(
             bound_losses(scores, low, high, knots, coefficients, bounds, scratch)
             select_worst(scores, bounds, offsets, full_scores, knots, coefficients, losses, scenarios, policies)
         else:
-            list_all(scores, arrays, response)
+            list_worst(scores, bounds, scratch, arrays, response)
         weigh_scenarios(kind, scenarios, probabilities, rank_weights, edges, table, alpha)
         loss = average_loss(losses, alpha)
         constant = cut_at_response(
@@ -206,7 +206,7 @@ def play_tuples(
     for i in range(required.shape[0]):
         cases[size + i] = required[i]
     run = make_tuple_run(width, arrays.results.shape[1])
-    response = make_response(arrays.most_chosen)
+    response = make_response(arrays)
     best, lower_bound, done, played = np.inf, np.inf, 0, 0
     while done < n_tuples and (done == 0 or cutoff[1] <= 0.0):
         for i in range(size):

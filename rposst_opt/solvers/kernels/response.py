@@ -10,12 +10,12 @@ from rposst_opt.measures import Measure, equally_likely, tabulate, tabulate_mixt
 from rposst_opt.problem import Problem
 from rposst_opt.results import ALIKE_STEPS
 from rposst_opt.solvers.kernels.compiling import inlined, internal
+from rposst_opt.solvers.kernels.sorting import sort_where_it_matters
 
 # How the antagonist finds the scenarios that count.
 BY_SELECTION, BY_SORTING, BY_PROBABILITY = 0, 1, 2
-SORTED_RUN = 16  # scenarios that are sorted by insertion before runs are merged
 GRID = 2.0**-30  # of scaled numbers, for searches that only look for good tests
-SELECTION_LIMIT = 48  # keeping a sorted list of the worst is faster than sorting everything up to about this length
+SELECTION_LIMIT = 48  # up to about this length, keeping a sorted list of the worst is faster than sorting parts
 
 
 class ProblemArrays(NamedTuple):
@@ -87,7 +87,7 @@ def _with_measure(arrays: ProblemArrays, measure: Measure) -> ProblemArrays:
         tail_edges=edges,
         tail_coefficients=coefficients,
         response=response,
-        most_chosen=most_chosen if response == BY_SELECTION else d,
+        most_chosen=most_chosen,
     )
 
 
@@ -173,40 +173,37 @@ def _on_grid(values: FloatArray) -> FloatArray:
     return rounded
 
 
-def least_loss(problem: Problem) -> float:
-    """No loss is below this, in the problem's unit; a loss that falls for ever is least at an end."""
-    least = float(problem.pieces.minimum() / problem.unit)
-    return least if np.isfinite(least) else -1.0
-
-
-def least_noise(problem: Problem) -> float:
-    """No test has less noise than this, in the problem's unit: that of its least noisy cases, weighed as 1 / s²."""
-    if not len(problem.noise_costs):
-        return 0.0
-    costs = problem.noise_costs / problem.unit
-    chosen = np.sort(costs[list(problem.selectable_cases)])[: problem.size]
-    counted = np.concatenate([chosen, costs[list(problem.required_cases)]])
-    least = float(counted.min())
-    return least / float(np.sqrt(((least / counted) ** 2).sum())) if least > 0 else 0.0
-
-
 class Response(NamedTuple):
-    """The antagonist's best response: the scenarios that count, with their policies, losses and weights."""
+    """The antagonist's best response: the scenarios that count, with their policies, losses and weights.
+
+    Where they are found by sorting, `listed` are the scenarios that may be among them; if all scenarios count, the same
+    array as `scenarios`.
+    """
 
     scenarios: IntArray
     policies: IntArray
     losses: FloatArray
     weights: FloatArray
+    listed: IntArray
+    listed_losses: FloatArray
 
 
 @internal
-def make_response(most_chosen: int) -> Response:
-    """A workspace for a response of so many scenarios, with none in it yet."""
+def make_response(arrays: ProblemArrays) -> Response:
+    """A workspace for a response, with none in it yet."""
+    count = arrays.most_chosen
+    scenarios, losses = np.full(count, -1), np.empty(count)
+    listed, listed_losses = scenarios, losses
+    if count < arrays.full_scores.shape[0]:
+        n_listed = 0 if arrays.response == BY_SELECTION else arrays.full_scores.shape[0]
+        listed, listed_losses = np.empty(n_listed, np.int64), np.empty(n_listed)
     return Response(
-        scenarios=np.full(most_chosen, -1),
-        policies=np.empty(most_chosen, np.int64),
-        losses=np.empty(most_chosen),
-        weights=np.empty(most_chosen),
+        scenarios=scenarios,
+        policies=np.empty(count, np.int64),
+        losses=losses,
+        weights=np.empty(count),
+        listed=listed,
+        listed_losses=listed_losses,
     )
 
 
@@ -310,55 +307,67 @@ def select_worst(
 
 
 @internal
-def sort_worst_first(losses: FloatArray, order: IntArray) -> None:
-    """Sort a permutation of scenarios by their losses, worst first, ties by index: short runs, then merging.
-
-    NumPy's argsort would do, but takes seconds to compile, and longer when the order given is nearly right already.
-    """
-    count, run = order.shape[0], SORTED_RUN
-    for start in range(0, count, run):
-        for i in range(start + 1, min(start + run, count)):
-            s, loss, h = order[i], losses[order[i]], i
-            while h > start and (losses[order[h - 1]] < loss or (losses[order[h - 1]] == loss and order[h - 1] > s)):
-                order[h] = order[h - 1]
-                h -= 1
-            order[h] = s
-    merged = np.empty_like(order)
-    while run < count:
-        for start in range(0, count, 2 * run):
-            i, middle, end = start, min(start + run, count), min(start + 2 * run, count)
-            j = middle
-            for h in range(start, end):
-                from_first = j >= end
-                if i < middle and not from_first:
-                    mine, its = losses[order[i]], losses[order[j]]
-                    from_first = mine > its or (mine == its and order[i] < order[j])
-                if from_first:
-                    merged[h] = order[i]
-                    i += 1
-                else:
-                    merged[h] = order[j]
-                    j += 1
-        for h in range(count):
-            order[h] = merged[h]
-        run *= 2
+def list_candidates(
+    scores: FloatArray, bounds: FloatArray, scratch: FloatArray, arrays: ProblemArrays, response: Response
+) -> int:
+    """List the scenarios that may be among the worst, and their losses: those above the last response's floor."""
+    full_scores, knots, coefficients = arrays.full_scores, arrays.knots, arrays.coefficients
+    offsets, listed, losses = arrays.offsets, response.listed, response.listed_losses
+    worst, policies = response.scenarios, response.policies
+    floor = np.inf
+    for h in range(worst.shape[0]):
+        if worst[h] < 0:
+            floor = -np.inf
+            break
+        floor = min(floor, loss_at(scores[policies[h]] - full_scores[worst[h]], knots, coefficients))
+    bound_losses(scores, arrays.least_full_scores, arrays.greatest_full_scores, knots, coefficients, bounds, scratch)
+    count = 0
+    for j in range(scores.shape[0]):
+        if bounds[j] >= floor:
+            for s in range(offsets[j], offsets[j + 1]):
+                loss = loss_at(scores[j] - full_scores[s], knots, coefficients)
+                listed[count], losses[count] = s, loss
+                count += loss >= floor
+    return count
 
 
 @internal
-def list_all(scores: FloatArray, arrays: ProblemArrays, response: Response) -> None:
-    """Fill `response` with every scenario, worst first, ties by index; unsorted if only probabilities count."""
-    full_scores, scenario_policies, order = arrays.full_scores, arrays.scenario_policies, response.scenarios
-    knots, coefficients, count = arrays.knots, arrays.coefficients, order.shape[0]
-    losses = np.empty_like(full_scores)
-    for s in range(count):
-        losses[s] = loss_at(scores[scenario_policies[s]] - full_scores[s], knots, coefficients)
-    if order[0] < 0:  # no response yet, whose order could be a beginning
+def list_all(scores: FloatArray, arrays: ProblemArrays, response: Response) -> int:
+    """List every scenario, in the order of the last response if there was one, and its loss."""
+    full_scores, scenario_policies, listed = arrays.full_scores, arrays.scenario_policies, response.listed
+    count = full_scores.shape[0]
+    if listed[0] < 0:
         for s in range(count):
-            order[s] = s
-    if arrays.response == BY_SORTING:
-        sort_worst_first(losses, order)
+            listed[s] = s
     for h in range(count):
-        response.losses[h], response.policies[h] = losses[order[h]], scenario_policies[order[h]]
+        s = listed[h]
+        response.listed_losses[h] = loss_at(
+            scores[scenario_policies[s]] - full_scores[s], arrays.knots, arrays.coefficients
+        )
+    return count
+
+
+@internal
+def list_worst(
+    scores: FloatArray, bounds: FloatArray, scratch: FloatArray, arrays: ProblemArrays, response: Response
+) -> None:
+    """Fill `response` with the scenarios that may count, in an order that is worst first as far as it matters."""
+    n_worst = response.scenarios.shape[0]
+    some = n_worst < arrays.full_scores.shape[0]
+    count = list_candidates(scores, bounds, scratch, arrays, response) if some else list_all(scores, arrays, response)
+    if arrays.response == BY_SORTING:
+        sort_where_it_matters(
+            count,
+            response.listed,
+            response.listed_losses,
+            arrays.probabilities,
+            arrays.rank_weights,
+            arrays.tail_edges,
+            arrays.tail_coefficients,
+        )
+    for h in range(n_worst):
+        response.scenarios[h], response.losses[h] = response.listed[h], response.listed_losses[h]
+        response.policies[h] = arrays.scenario_policies[response.listed[h]]
 
 
 @internal

@@ -51,7 +51,8 @@ class Plan(NamedTuple):
     size: int  # cases to choose
     n_selectable: int
     n_required: int
-    most_rows: int  # up to which a cut is extended
+    most_rows: int  # up to which a cut may ever be extended,
+    reach: int  # and up to which it is extended now
     margin: float  # by how much a test must be better than the incumbent
     slack: float  # what rounding may do to a cut
     tolerance: float  # to which a tuple is solved
@@ -122,8 +123,8 @@ def make_search(
     return Search(
         cuts=cuts,
         uses=np.zeros(places, np.int64),
-        workspace=make_tuple_game(arrays, plan.most_rows),
-        mixture=make_cut_mixture(arrays, plan.most_rows),
+        workspace=make_tuple_game(arrays, plan.most_rows, record=records > 0),
+        mixture=make_cut_mixture(arrays),
         by_policy=by_policy,
         stack=Stack(
             chosen=np.zeros(size, np.int64),

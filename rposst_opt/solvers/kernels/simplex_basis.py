@@ -45,6 +45,28 @@ def start_basis(n_rows: int, slots: int, kept: int, values: FloatArray, inverse:
 
 
 @internal
+def extend_basis(n_rows: int, values: FloatArray, inverse: FloatArray, basic: IntArray) -> None:
+    """Give the basis one more row, the one after `n_rows`, with its slack as the basic variable.
+
+    That slack, the mixture at the new row less v, is negative if the mixture does not rule the row out: then it must
+    leave (`mend`). The weights stay in order, with none on the new row.
+    """
+    slots, new, last = values.shape[0], n_rows, n_rows + 1
+    for i in range(n_rows + 1):  # what belonged to the sum of the mixture, and to v, moves to the new end
+        inverse[i, last] = inverse[i, new]
+        inverse[i, new] = 0.0
+    for j in range(last + 1):
+        inverse[last, j] = inverse[new, j]
+        inverse[new, j] = -inverse[last, j]
+    for i in range(n_rows):
+        if basic[i] < slots:
+            for j in range(last + 1):
+                inverse[new, j] += values[basic[i], new] * inverse[i, j]
+    inverse[new, new] = -1.0
+    basic[new] = slots + new
+
+
+@internal
 def leaving_row(n_rows: int, inverse: FloatArray, direction: FloatArray, shifts: FloatArray) -> int:
     """The basic variable that reaches zero first; ties go to the lexicographically least row.
 

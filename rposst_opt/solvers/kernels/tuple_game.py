@@ -25,14 +25,14 @@ from typing import NamedTuple
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays, inlined
+from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays, inlined, internal
 from rposst_opt.solvers.kernels.response import (
     BY_SELECTION,
     ProblemArrays,
     Response,
     average_loss,
     bound_losses,
-    list_all,
+    list_worst,
     make_response,
     noise_at,
     score_policies,
@@ -43,6 +43,7 @@ from rposst_opt.solvers.kernels.response import (
 )
 from rposst_opt.solvers.kernels.simplex_basis import (
     arriving_column,
+    extend_basis,
     mend,
     pivot,
     proved_value,
@@ -51,6 +52,7 @@ from rposst_opt.solvers.kernels.simplex_basis import (
     start_basis,
 )
 
+APART, SHARE = 1e-8, 0.5
 KEPT_CUTS = 32  # from one set of rows to the next
 MOST_PIVOTS = 500  # of the simplex method on few rows; far more than are needed unless rounding spoils it
 # Many pivots, one after the other, make the inverse inexact, and then there is no end to what seems to be violated.
@@ -62,14 +64,14 @@ MOST_MENDED = 6  # times that a basis is mended
 
 # Places in TupleGame.state. A record with names would cost every call from Python a microsecond more, which is a
 # twentieth of settling three cases.
-KEPT, NEXT, CALLS, STEPS = range(4)
+KEPT, NEXT, CALLS, STEPS, EXTENDED = range(5)
 
 
 class TupleGame(NamedTuple):
     """A workspace for the game over some rows, and the cuts that are kept.
 
-    Cut k is c_x = constants[k] + Σ_h pulls[k, h] A[x, policies[k, h]], h < lengths[k]; and if results are noisy,
-    what `noise_slopes` holds for the cases that were rows when it was made.
+    Cut k is c_x = constants[k] + Σ_h pulls[k, h] A[x, policies[k, h]], h < lengths[k], each policy once; and if results
+    are noisy, what `noise_slopes` holds for the cases that were rows when it was made.
     """
 
     rows: IntArray
@@ -80,22 +82,21 @@ class TupleGame(NamedTuple):
     pulls: FloatArray
     noise_cases: IntArray  # (slots, rows), or empty without noise
     noise_slopes: FloatArray
-    answers: IntArray  # (slots, scenarios that may count): what made each cut,
+    places: IntArray  # (n_policies,): where the cut that is being made has each policy; -1 for all that it has not
+    answers: IntArray  # (slots, scenarios that may count): what made each cut, if that is recorded,
     answer_parts: FloatArray  # (slots, 2, scenarios): and the tail weight and the slope of each
     inverse: FloatArray  # of the basis; the last row belongs to v
     basic: IntArray  # cut k, or number of slots + i for the slack of row i
     vectors: FloatArray  # (4, rows + 1): weights, the best so far, the direction of a pivot, shifts of the basis
-    state: IntArray  # cuts kept, the slot that is next, questions to the antagonist, steps of the simplex method
+    state: IntArray  # cuts kept, the next slot, questions to the antagonist, steps, whether the basis has a new row
     scores: FloatArray  # (3, n_policies): scores, bounds of losses, and scratch to work out the bounds
     response: Response
-    is_dense: bool  # whether a cut lists every policy, in order, or only those that count
 
 
-def make_tuple_game(arrays: ProblemArrays, most_rows: int) -> TupleGame:
-    """A workspace for up to this many rows, with no cut in it yet."""
-    slots, reach, n_policies = KEPT_CUTS + most_rows, arrays.most_chosen, arrays.results.shape[1]
-    is_dense = arrays.response != BY_SELECTION
-    width = n_policies if is_dense else reach
+def make_tuple_game(arrays: ProblemArrays, most_rows: int, *, record: bool = False) -> TupleGame:
+    """A workspace for up to this many rows, with no cut in it yet; if asked for, what makes each cut is recorded."""
+    slots, n_policies = KEPT_CUTS + most_rows, arrays.results.shape[1]
+    width, recorded = min(arrays.most_chosen, n_policies), arrays.most_chosen if record else 0
     noisy_rows = most_rows if len(arrays.noise) else 0
     return TupleGame(
         rows=np.zeros(most_rows, np.int64),
@@ -106,15 +107,15 @@ def make_tuple_game(arrays: ProblemArrays, most_rows: int) -> TupleGame:
         pulls=np.empty((slots, width)),
         noise_cases=np.full((slots, noisy_rows), -1),
         noise_slopes=np.zeros((slots, noisy_rows)),
-        answers=np.empty((slots, reach), np.int64),
-        answer_parts=np.empty((slots, 2, reach)),
+        places=np.full(n_policies, -1),
+        answers=np.empty((slots, recorded), np.int64),
+        answer_parts=np.empty((slots, 2, recorded)),
         inverse=np.empty((most_rows + 1, most_rows + 1)),
         basic=np.empty(most_rows + 1, np.int64),
         vectors=np.zeros((4, most_rows + 1)),
-        state=np.zeros(4, np.int64),
+        state=np.zeros(5, np.int64),
         scores=np.empty((3, n_policies)),
-        response=make_response(reach),
-        is_dense=is_dense,
+        response=make_response(arrays),
     )
 
 
@@ -132,6 +133,15 @@ def place_row(at: int, case: int, results: FloatArray, workspace: TupleGame) -> 
             if noise_cases[k, i] == case:
                 value += workspace.noise_slopes[k, i]
         values[k, at] = value
+
+
+@internal
+def add_row(n_rows: int, case: int, results: FloatArray, workspace: TupleGame) -> None:
+    """Make this case one more row of those that were settled last; the basis goes on from where it is."""
+    place_row(n_rows, case, results, workspace)
+    if workspace.state[KEPT] > 0:
+        extend_basis(n_rows, workspace.values, workspace.inverse, workspace.basic)
+        workspace.state[EXTENDED] = 1
 
 
 @inlined
@@ -198,7 +208,7 @@ def settle(
     low, high, offsets = arrays.least_full_scores, arrays.greatest_full_scores, arrays.offsets
     probabilities, rank_weights = arrays.probabilities, arrays.rank_weights
     edges, table, kind = arrays.tail_edges, arrays.tail_coefficients, arrays.response
-    response, dense = workspace.response, workspace.is_dense
+    response, places = workspace.response, workspace.places
     worst, their_policies, losses, alpha = response.scenarios, response.policies, response.losses, response.weights
     scores, bounds, scratch = workspace.scores[0], workspace.scores[1], workspace.scores[2]
     constants, lengths, policies, pulls = workspace.constants, workspace.lengths, workspace.policies, workspace.pulls
@@ -209,12 +219,15 @@ def settle(
     shifts = workspace.vectors[3]
     slots = values.shape[0]
     upper, started, exact_inverse, spoiled, mended, pivots = np.inf, state[KEPT] > 0, False, False, 0, 0
-    inverted_at, asked_at, shifted = 0, 0, False
+    inverted_at, asked_at, shifted, direct, share = 0, 0, False, False, min(0.7, 1.0 - 2.0 / n_rows)
     shift_basis(n_rows, 0.0, shifts)
     for i in range(n_rows):
         weights[i], best_weights[i] = 1.0 / n_rows, 1.0 / n_rows
-    if started:
+    if started and state[EXTENDED] == 0:
         start_basis(n_rows, slots, state[KEPT], values, inverse, basic)
+    elif started and not mend(n_rows, slots, state[KEPT], values, inverse, basic, direction, shifts):
+        start_basis(n_rows, slots, state[KEPT], values, inverse, basic)
+    state[EXTENDED] = 0
     while pivots < MOST_PIVOTS + 200 * n_rows:
         arriving = -1  # the variable that enters the basis: a cut, or slots + i for the slack of row i
         if pivots - inverted_at > AFRESH_AFTER + n_rows:
@@ -243,6 +256,11 @@ def settle(
         if arriving < 0 or pivots - asked_at > ASK_AFTER + 30 * n_rows:
             asked_at = pivots
             make_distribution(weights)
+            # Between the best weights and those of the basis the antagonist says more, as long as they are far apart.
+            between = started and not direct and upper - inverse[n_rows, n_rows] > APART and upper < np.inf
+            if between:
+                for i in range(n_rows):
+                    weights[i] = share * best_weights[i] + (1.0 - share) * weights[i]
             # The antagonist's answer: which scenarios, worst first, and by how much they count.
             state[CALLS] += 1
             score_policies(results, rows, weights, scores)
@@ -250,7 +268,7 @@ def settle(
                 bound_losses(scores, low, high, knots, coefficients, bounds, scratch)
                 select_worst(scores, bounds, offsets, full_scores, knots, coefficients, losses, worst, their_policies)
             else:
-                list_all(scores, arrays, response)
+                list_worst(scores, bounds, scratch, arrays, response)
             weigh_scenarios(kind, worst, probabilities, rank_weights, edges, table, alpha)
             cost_of_noise = noise_at(rows, weights, noise)
             objective = average_loss(losses, alpha) + cost_of_noise
@@ -278,27 +296,34 @@ def settle(
                 noise_cases[arriving, i] = rows[i] if i < n_rows else -1
                 if i < n_rows:
                     noise_slopes[arriving, i] = slope_of_noise(rows[i], weights[i], noise, cost_of_noise)
-            if dense:
-                length = scores.shape[0]
-                for j in range(length):
-                    pulls[arriving, j], policies[arriving, j] = 0.0, j
             for h in range(worst.shape[0]):
                 j = their_policies[h]
                 slope = slope_at(scores[j] - full_scores[worst[h]], knots, coefficients)
                 pull = alpha[h] * slope
                 constant -= pull * scores[j]
-                answers[arriving, h], parts[arriving, 0, h], parts[arriving, 1, h] = worst[h], alpha[h], slope
-                if dense:
-                    pulls[arriving, j] += pull
+                if h < answers.shape[1]:
+                    answers[arriving, h], parts[arriving, 0, h], parts[arriving, 1, h] = worst[h], alpha[h], slope
+                if pull != 0.0 and places[j] >= 0:
+                    pulls[arriving, places[j]] += pull
                 elif pull != 0.0:
-                    pulls[arriving, length], policies[arriving, length] = pull, j
+                    pulls[arriving, length], policies[arriving, length], places[j] = pull, j, length
                     length += 1
+            for h in range(length):
+                places[policies[arriving, h]] = -1
             lengths[arriving], constants[arriving] = length, constant
             work_out_cut(arriving, rows, results, constants, lengths, policies, pulls, noise_slopes, values)
             if not started:
                 start_basis(n_rows, slots, state[KEPT], values, inverse, basic)
                 started = True
                 continue
+            direct = False
+            if between:
+                excess = -inverse[n_rows, n_rows]
+                for i in range(n_rows):
+                    excess -= inverse[n_rows, i] * values[arriving, i]
+                if excess <= 0.25 * tolerance:
+                    direct = True
+                    continue
         if not pivot(n_rows, slots, arriving, values, inverse, basic, direction, shifts):
             if spoiled:
                 break  # what is proved so far stays proved

@@ -9,7 +9,7 @@ from rposst_opt.solvers.kernels.response import (
     ProblemArrays,
     average_loss,
     bound_losses,
-    list_all,
+    list_worst,
     make_response,
     noise_at,
     score_policies,
@@ -52,16 +52,16 @@ def tangent(rows: IntArray, weights: FloatArray, arrays: ProblemArrays, cut: Flo
     """The objective at these weights of the rows; its cut there, at each row, is written to `cut`."""
     n_policies = arrays.results.shape[1]
     knots, coefficients, full_scores = arrays.knots, arrays.coefficients, arrays.full_scores
-    scores, response = np.empty(n_policies), make_response(arrays.most_chosen)
+    scores, response = np.empty(n_policies), make_response(arrays)
     score_policies(arrays.results, rows, weights, scores)
+    bounds, scratch = np.empty(n_policies), np.empty(n_policies)
     if arrays.response == BY_SELECTION:
-        bounds, scratch = np.empty(n_policies), np.empty(n_policies)
         low, high = arrays.least_full_scores, arrays.greatest_full_scores
         bound_losses(scores, low, high, knots, coefficients, bounds, scratch)
         losses, worst, policies = response.losses, response.scenarios, response.policies
         select_worst(scores, bounds, arrays.offsets, full_scores, knots, coefficients, losses, worst, policies)
     else:
-        list_all(scores, arrays, response)
+        list_worst(scores, bounds, scratch, arrays, response)
     weigh_scenarios(
         arrays.response,
         response.scenarios,

@@ -1,0 +1,46 @@
+"""Which cases does an exact search look at? Of cases that are alike, one; and what any other set is called there."""
+
+import numpy as np
+
+from rposst_opt.arrays import IntArray
+from rposst_opt.problem import Problem
+
+
+def cases_to_search(problem: Problem, *, everything: bool) -> tuple[IntArray, int]:
+    """The cases that can be chosen, then the required ones; and how many of these there are.
+
+    Of cases with equal results, up to rounding, only the first is needed, as long as enough remain.
+    """
+    selectable, required = list(problem.selectable_cases), list(problem.required_cases)
+    if not everything:
+        taken = {problem.first_alike[case] for case in required}
+        distinct = []
+        for case in selectable:
+            if problem.first_alike[case] not in taken:
+                taken.add(problem.first_alike[case])
+                distinct.append(case)
+        spare = sorted(set(selectable).difference(distinct))
+        selectable = sorted(distinct + spare[: max(0, problem.size - len(distinct))])
+    return np.array(selectable + required, dtype=np.int64), len(required)
+
+
+def as_searched(problem: Problem, cases: IntArray, chosen: IntArray) -> tuple[int, ...]:
+    """A set of the problem's cases as positions among those searched, without the required ones, ascending.
+
+    A case that is not searched has the results of one that is; where the set has both, others fill the place.
+
+    Parameters
+    ----------
+    problem : Problem
+    cases : ndarray of int
+        Those searched, with the required ones at the end, as `cases_to_search` has them.
+    chosen : ndarray of int
+        The set, as positions in the problem.
+    """
+    n_selectable = len(cases) - len(problem.required_cases)
+    place = {int(case): at for at, case in enumerate(cases[:n_selectable])}
+    free = [int(case) for case in chosen if case not in problem.required_cases]
+    alike = [case if case in place else problem.first_alike[case] for case in free]
+    kept = {place[case] for case in alike if case in place}
+    spare = [at for at in range(n_selectable) if at not in kept]
+    return tuple(sorted([*kept, *spare[: problem.size - len(kept)]]))
