@@ -1,4 +1,5 @@
 """Is a proof one? What checks certificates, in plain Python, NumPy and SciPy; nothing here knows any solver.
 
-`hitting_sets` finds out whether a set of test cases is left that no cut rules out.
+`verification` checks a certificate. `hitting_sets` finds out whether a set of test cases is left that no cut rules out,
+`one_set` proves a bound for a single one, and `rationals` works cuts out without rounding.
 """
