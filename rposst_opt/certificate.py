@@ -102,7 +102,10 @@ class CertificateCut(ByValue):
         if (np.cumsum(self.tail_weights[heaviest_first]) > problem.measure.tail_weight(tails) + CHECK_TOLERANCE).any():
             return f"its weights are more than {problem.measure!r} allows"
         least, greatest = problem.pieces.slope_range()
-        slopes = self.pulls / self.tail_weights
+        with np.errstate(over="ignore"):
+            slopes = self.pulls / self.tail_weights
+        if not np.isfinite(np.clip(slopes, least, greatest)).all():
+            return "it has a slope that is not finite"
         # A tiny weight makes its slope inexact; then it is the pull that must be nearly right.
         excess = self.tail_weights * (np.maximum(slopes - greatest, 0.0) + np.maximum(least - slopes, 0.0))
         if excess.sum() > CHECK_TOLERANCE * max(1.0, np.abs(self.pulls).sum()):
@@ -111,6 +114,8 @@ class CertificateCut(ByValue):
 
     def _why_not_noise(self, problem: Problem) -> str | None:
         cases, direction = self.noisy_cases, self.noise_direction
+        if not len(cases) and not len(direction):
+            return None
         if len(cases) != len(direction):
             return "it has not as many noisy cases as its direction has parts"
         if len(np.unique(cases)) < len(cases) or ((cases < 0) | (cases >= problem.n_cases)).any():

@@ -44,6 +44,31 @@ def test_every_certificate_of_the_solver_holds(problem: ro.Problem) -> None:
     assert not proof.exceptions
 
 
+def any_cut(problem: ro.Problem, rng: np.random.Generator) -> ro.CertificateCut:
+    """A cut that no solver would make, where any weights are allowed."""
+    tail_weights = rng.dirichlet(np.full(problem.n_scenarios, 0.3))
+    return ro.CertificateCut(
+        np.arange(problem.n_scenarios), tail_weights, tail_weights * rng.uniform(-1, 1, problem.n_scenarios)
+    )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_cuts_and_any_bound_hold_if_and_only_if_every_set_is_ruled_out(seed: int) -> None:
+    """By looking at every set: the least value of some cut on it must not be below the bound."""
+    rng = np.random.default_rng(seed)
+    settled = rng.permutation(8)
+    required, forbidden = settled[: rng.integers(3)], settled[4 : 4 + rng.integers(3)]
+    problem = ro.Problem(
+        results=rng.random((8, 5)), size=2, measure=ro.WorstCase(), required_cases=required, forbidden_cases=forbidden
+    )
+    cuts = tuple(any_cut(problem, rng) for _ in range(15))
+    values = np.array([cut.values(problem) for cut in cuts])
+    reached = [max(row[list(cases)].min() for row in values) for cases in problem.tuples()]
+    for bound in rng.uniform(values.min(), values.max(), 20).tolist():
+        outcome = ro.verify_certificate(problem, ro.Certificate(bound, cuts))
+        assert outcome.holds == (min(reached) >= bound)
+
+
 @given(problems())
 @settings(max_examples=50)
 def test_every_cut_is_below_the_objective_of_every_test(problem: ro.Problem) -> None:
@@ -126,6 +151,14 @@ def test_tampering_is_noticed(name: str) -> None:
     outcome = ro.verify_certificate(problem, tamper(proof))
     assert not outcome.holds
     assert outcome.reason is not None and words in outcome.reason
+
+
+@pytest.mark.parametrize("exact_arithmetic", [False, True])
+def test_a_slope_beyond_all_numbers_is_refused(exact_arithmetic: bool) -> None:
+    problem = ro.Problem(results=np.eye(3), size=1, loss=ro.SquaredError(), measure=ro.WorstCase())
+    steep = ro.CertificateCut(np.arange(2), np.array([1e-300, 1.0]), np.array([1e10, 0.0]))
+    outcome = ro.verify_certificate(problem, ro.Certificate(0.0, (steep,)), exact_arithmetic=exact_arithmetic)
+    assert outcome.reason == "cut 0 is none: it has a slope that is not finite"
 
 
 def test_some_cut_is_needed() -> None:

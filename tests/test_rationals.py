@@ -87,9 +87,13 @@ def test_a_cut_is_nowhere_above_the_exact_objective_whatever_its_weights(
 def test_what_floats_say_of_a_cut_is_what_it_is_up_to_rounding(problem: ro.Problem) -> None:
     certificate = ro.solve(problem, "exact", certificate=True).certificate
     assert certificate is not None
+    exact = RationalCuts(problem)
     for cut in certificate.cuts[:3]:
-        rounded = np.array([float(value) for value in RationalCuts(problem).values(cut)])
+        values = exact.values(cut)
+        rounded = np.array([float(value) for value in values])
         assert rounded == pytest.approx(cut.values(problem), abs=problem.allowance(1e-11))
+        proved = exact.least(cut, range(problem.n_cases))
+        assert Fraction(proved) <= min(values) < Fraction(math.nextafter(proved, math.inf))
 
 
 @given(problems())
