@@ -73,7 +73,7 @@ test-lowest:  ## run the tests with the lowest versions of all dependencies
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip uv
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[all]'
-	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis polars pytest pytest-benchmark pytest-xdist pyyaml selenium
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis polars pytest pytest-benchmark pytest-xdist python-sat pyyaml selenium
 	.venv-lowest/bin/python tests/compile_kernels.py
 	.venv-lowest/bin/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --ignore tests/test_real_harnesses.py
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from rposst_opt.backends.iterative import select_iteratively as select_iteratively
     from rposst_opt.certificate import Certificate as Certificate
     from rposst_opt.certificate import CertificateCut as CertificateCut
-    from rposst_opt.certificate import Verification as Verification
-    from rposst_opt.certificate import verify_certificate as verify_certificate
+    from rposst_opt.checking.verification import Verification as Verification
+    from rposst_opt.checking.verification import verify_certificate as verify_certificate
     from rposst_opt.contract import Backend as Backend
     from rposst_opt.contract import Budget as Budget
     from rposst_opt.contract import Candidate as Candidate
@@ -84,7 +84,8 @@ _HOMES = {
     "backends.agreement": ("Agreement", "Verdict", "agree"),
     "backends": ("BACKENDS", "solve"),
     "solvers.bounds": ("regret_matching_gap",),
-    "certificate": ("Certificate", "CertificateCut", "Verification", "verify_certificate"),
+    "certificate": ("Certificate", "CertificateCut"),
+    "checking.verification": ("Verification", "verify_certificate"),
     "contract": ("Backend", "Budget", "Candidate", "Capabilities", "Limit", "Progress", "Stats"),
     "efficient_test": ("EfficientTest",),
     "errors": (

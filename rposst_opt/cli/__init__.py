@@ -18,9 +18,10 @@ from rposst_opt.cli.comparing import agree, backends, calibrate
 from rposst_opt.cli.experiments import domain, reproduce
 from rposst_opt.cli.handing_over import write_subset
 from rposst_opt.cli.reporting import explore, report
-from rposst_opt.cli.solving import demo, export, score, solve, verify
+from rposst_opt.cli.solving import demo, export, score, solve
 from rposst_opt.cli.terminal import warnings_as_notices
 from rposst_opt.cli.validating import validate
+from rposst_opt.cli.verifying import verify
 from rposst_opt.errors import RposstError
 
 app = typer.Typer(

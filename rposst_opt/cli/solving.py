@@ -1,4 +1,4 @@
-"""Choosing a test and using it: ``rposst demo | solve | score | verify | export``."""
+"""Choosing a test and using it: ``rposst demo | solve | score | export``."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -307,54 +307,6 @@ def _scored(
         for row, beyond in zip(rows, error_bars.beyond_what_was_seen(test, table), strict=True):
             row["unlike"] = beyond
     return scored | {"scores": sorted(rows, key=lambda row: -row["score"])}
-
-
-@takes_problem()
-def verify(
-    options: ProblemOptions,
-    certificate: Annotated[
-        Path, typer.Argument(metavar="PROOF.json", help="What `rposst solve --certificate` wrote for this problem.")
-    ],
-    samples: Annotated[
-        int, typer.Option(help="How many sets of cases to draw where there are too many to look at all.")
-    ] = 100_000,
-    seed: Annotated[int, typer.Option(help="For drawing them.")] = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Check a proof of a lower bound, without any solver; exit 1 if it does not hold."""
-    from rposst_opt.certificate import verify_certificate
-    from rposst_opt.files.records import as_json as to_json
-    from rposst_opt.files.records import read_certificate
-
-    problem = read_problem(options).problem
-    proof = read_certificate(certificate, problem)
-    if proof.problem_sha256 is None:
-        notice(f"{certificate} does not say which problem it is about, so that this could not be checked.")
-    outcome = verify_certificate(problem, proof, samples=samples, seed=seed)
-    if as_json:
-        record = {
-            "format": "rposst-verification/1",
-            "holds": outcome.holds,
-            "reason": outcome.reason,
-            "bound": proof.bound,
-            "problem_sha256": proof.problem_sha256,
-            "n_cuts": len(proof.cuts),
-            "n_exceptions": len(proof.exceptions),
-            "n_checked": outcome.n_checked,
-            "n_tuples": outcome.n_tuples,
-        }
-        print(to_json(record))
-    elif outcome.holds:
-        looked_at = "all" if outcome.is_complete else f"a sample of {outcome.n_checked:,} of the"
-        apart = f", save on {len(proof.exceptions):,} named sets" if proof.exceptions else ""
-        console().print(
-            f"The proof holds: no test has an objective below {proof.bound:.9g}{apart}. "
-            f"{len(proof.cuts):,} cuts were checked, and {looked_at} {outcome.n_tuples:,} sets of test cases."
-        )
-    else:
-        console().print(plain(f"The proof does not hold: {outcome.reason}."))
-    if not outcome.holds:
-        raise typer.Exit(1)
 
 
 @takes_problem()

@@ -15,6 +15,7 @@ from rposst_opt import __version__
 from rposst_opt.arrays import is_number
 from rposst_opt.backends.agreement import Agreement, Finding
 from rposst_opt.certificate import Certificate, CertificateCut, problem_digest, problem_facts
+from rposst_opt.checking.claims import Claims
 from rposst_opt.efficient_test import TEST_FORMAT, EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.problem import Problem
@@ -32,6 +33,7 @@ __all__ = [
     "certificate_record",
     "finite",
     "read_certificate",
+    "read_claims",
     "read_record",
     "read_test",
     "solution_record",
@@ -115,6 +117,29 @@ def as_csv(rows: list[dict[str, Any]]) -> str:
 def read_test(path: Path) -> EfficientTest:
     """Read a test that `rposst solve --out` or `EfficientTest.save` wrote."""
     return EfficientTest.load(path)
+
+
+def read_claims(path: Path, problem: Problem) -> Claims:
+    """Read a test for this problem, and what its file says of it; one for another problem is refused.
+
+    The test's cases are found by their names, and its offset is put into the units of the problem.
+    """
+    record, test = read_record(path, TEST_FORMAT, "test"), read_test(path)
+    said = None if test.provenance is None else test.provenance.problem_sha256
+    if said is not None and said != problem_digest(problem):
+        raise ProblemError(
+            f"{named(path)}: this is a test for another problem: give the table and the options that it was made with."
+        )
+    numbers = {name: record.get(name) for name in ("objective", "lower_bound")}
+    for name, value in numbers.items():
+        if value is not None and not is_number(value):
+            raise ProblemError(f'{named(path)}: "{name}" must be a number, got {value!r}.')
+    try:
+        offset = test.offset_on(problem.scale) if test.has_offset else None
+        own = problem.test(cases=test.case_names, weights=test.weights, offset=offset)
+    except ProblemError as error:
+        raise ProblemError(f"{named(path)}: {error}") from None
+    return Claims(test=own, **numbers)
 
 
 def read_certificate(path: Path, problem: Problem) -> Certificate:

@@ -1,0 +1,109 @@
+r"""What is the least objective that weights on one set of test cases can have? A cut that proves it, nearly.
+
+Kelley's method: the antagonist's answer to any weights is a cut c, which is equal to the objective there and nowhere
+above it. What a mixture λ of the answers so far proves at most for the set R is a linear program, whose dual is where
+to look next,
+
+.. math:: \max_\lambda \min_{x \in R} \sum_k \lambda_k c^k_x = \min_w \max_k \sum_{x \in R} w_x c^k_x
+
+The answer there is added, until it tells nothing new. Neither the linear program nor the answers have to be trusted:
+what is returned is a cut, to be checked like any other.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rposst_opt.arrays import FloatArray
+from rposst_opt.certificate import CertificateCut
+from rposst_opt.problem import Problem
+
+GOOD_ENOUGH = 1e-10  # in units of the largest loss: a bound that is nearer to the objective is not sought
+MOST_ROUNDS = 200
+LEAST_TOLERANCE = 1e-10  # of a linear program: HiGHS takes no smaller one
+
+
+class Answer(NamedTuple):
+    """What the antagonist and the slopes of losses answer to some weights; see `CertificateCut`."""
+
+    tail_weights: FloatArray  # (n_scenarios,)
+    pulls: FloatArray
+    noise_direction: FloatArray  # (n_cases,)
+
+
+def best_cut(problem: Problem, cases: Sequence[int]) -> CertificateCut:
+    """The cut that proves the most for tests on these cases: nearly, or as far as so many rounds go.
+
+    Parameters
+    ----------
+    problem : Problem
+        As solvers are given it (`Problem.stated`).
+    cases : sequence of int
+        The whole set, required cases included.
+    """
+    here, enough = list(cases), GOOD_ENOUGH * problem.unit
+    weights, shares = np.full(len(here), 1 / len(here)), np.ones(1)
+    answers: list[Answer] = []
+    values: list[FloatArray] = []
+    least = np.inf
+    while len(answers) < MOST_ROUNDS:
+        answers.append(answer_to(problem, here, weights))
+        values.append(mixed(answers[-1:], np.ones(1)).values(problem)[here])
+        least = min(least, float(weights @ values[-1]))
+        found = best_mixture(np.array(values) / problem.unit)
+        if found is None:
+            break
+        shares, weights = found
+        if least - float((shares @ np.array(values)).min()) <= enough:
+            break
+    return mixed(answers[: len(shares)], shares)
+
+
+def answer_to(problem: Problem, cases: Sequence[int], weights: FloatArray) -> Answer:
+    """The antagonist's answer to weights on these cases."""
+    scenarios = problem.scenarios
+    errors = (weights @ problem.results[cases])[scenarios.policies] - scenarios.full_scores
+    tail_weights = problem.measure.weights(problem.pieces.value(errors), scenarios.probabilities)
+    direction = np.zeros(problem.n_cases)
+    if len(problem.noise_costs):
+        direction[cases] = weights * problem.noise_costs[cases]
+        direction /= np.linalg.norm(direction) or 1.0
+    return Answer(tail_weights, tail_weights * problem.pieces.slope(errors), direction)
+
+
+def mixed(answers: Sequence[Answer], shares: FloatArray) -> CertificateCut:
+    """The mixture of answers as one cut."""
+    tail_weights, pulls, direction = (shares @ np.array(parts) for parts in zip(*answers, strict=True))
+    total = tail_weights.sum()
+    return CertificateCut.from_dense(tail_weights / total, pulls / total, noise_direction=direction)
+
+
+def best_mixture(values: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Shares of cuts (rows) for the greatest least value, and the weights of cases (columns) that go with them.
+
+    None if the linear program could not be solved.
+
+    Examples
+    --------
+    >>> shares, weights = best_mixture(np.array([[0.0, 1.0], [3.0, 0.0]]))
+    >>> shares.round(6), weights.round(6)
+    (array([0.75, 0.25]), array([0.25, 0.75]))
+    """
+    from scipy.optimize import linprog
+
+    n_cuts, n_cases = values.shape
+    done = linprog(  # the least number that no cut exceeds at the weights
+        c=np.append(np.zeros(n_cases), 1.0),
+        A_ub=np.hstack([values, -np.ones((n_cuts, 1))]),
+        b_ub=np.zeros(n_cuts),
+        A_eq=np.append(np.ones(n_cases), 0.0)[None],
+        b_eq=np.ones(1),
+        bounds=[(0, None)] * n_cases + [(None, None)],
+        method="highs-ds",
+        options={"primal_feasibility_tolerance": LEAST_TOLERANCE, "dual_feasibility_tolerance": LEAST_TOLERANCE},
+    )
+    if not done.success:
+        return None
+    shares, weights = np.maximum(-done.ineqlin.marginals, 0.0), np.maximum(done.x[:-1], 0.0)
+    return shares / shares.sum(), weights / weights.sum()
