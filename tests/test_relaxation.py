@@ -1,5 +1,7 @@
 """The linear relaxation: a bound on every test, at every moment."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -63,11 +65,12 @@ def test_every_bound_on_the_way_holds_and_is_no_lower_than_the_one_before() -> N
     assert bounds[-1] <= relaxed.value
 
 
-def test_the_exact_solver_has_the_relaxations_bound_without_any_time() -> None:
+@pytest.mark.parametrize("options", [{}, {"top": 3}, {"certificate": True}], ids=str)
+def test_the_exact_solver_has_the_relaxations_bound_without_any_time(options: dict[str, Any]) -> None:
     problem = arrows(9)
     relaxed = relaxation_of(problem)
     relaxed.play()
-    at_once = ro.solve(problem, "exact", time_limit_seconds=1e-9)
+    at_once = ro.solve(problem, "exact", time_limit_seconds=1e-9, **options)
     assert at_once.limit is not None
     assert at_once.lower_bound >= relaxed.bound * problem.unit
     assert at_once.objective >= at_once.lower_bound

@@ -230,6 +230,8 @@ class _Proof:
             self.bound = max(self.bound, min(proved, front.unresolved))
             self.unresolved = front.unresolved
             limit = None
+        if limit is not None:  # and so no certificate, which could not rest on the relaxation
+            self.bound = max(self.bound, self.climb.bound)
         self.is_complete, self.share_done = front.is_done, front.share_done()
         return limit
 
@@ -261,14 +263,10 @@ class _Proof:
         ladder = Ladder()
         while True:
             limit = self._advance(front, None, work, pool)
-            if limit is not None or front.is_done:
-                return limit
-            limit = self._climb_the_ladder(ladder, work / 2, pool)
-            if (
-                limit is not None
-                or front.is_done
-                or (self.best.value - self.bound <= self.plan.margin and not self.wants_ranking)
-            ):
+            if limit is None and not front.is_done:
+                limit = self._climb_the_ladder(ladder, work / 2, pool)
+            is_near = self.best.value - self.bound <= self.plan.margin and not self.wants_ranking
+            if limit is not None or front.is_done or is_near:
                 return limit
             work *= 2
 

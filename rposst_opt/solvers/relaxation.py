@@ -146,6 +146,8 @@ class _Program:
         self._model = highspy.Highs()
         self._model.silent()
         self._model.setOptionValue("threads", 1)
+        for tolerance in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
+            self._model.setOptionValue(tolerance, 1e-10)  # the least that HiGHS takes
         low, high = np.zeros(self._n + 1), np.ones(self._n + 1)
         low[-1], high[-1] = -self._infinity, self._infinity
         self._model.addVars(self._n + 1, low, high)
