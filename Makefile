@@ -6,7 +6,7 @@ RELEASE := $(CURDIR)/.venv-release
 # Style and types are checked while kernels are compiled.
 MAKEFLAGS += --jobs=2
 
-.PHONY: demo test test-quick lint typecheck kernels-of-searches kernels-of-games pytest test-lowest release-check pictures bench bench-quick bench-methods bench-kernels bench-first bench-page bench-many bench-exact clean help
+.PHONY: demo test test-quick lint typecheck kernels-of-searches kernels-of-games pytest test-lowest release-check pictures bench bench-quick bench-methods bench-kernels bench-first bench-page bench-many bench-proofs bench-exact clean help
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -64,6 +64,9 @@ bench-page: $(VENV)/installed  ## time a browser that opens a large report
 
 bench-many: $(VENV)/installed  ## thirty of two thousand cases: local search against a MILP solver
 	$(BIN)/python -m benchmarks.many_cases
+
+bench-proofs: $(VENV)/installed  ## time the checker of certificates beside the solver that makes them
+	$(BIN)/python -m benchmarks.proofs
 
 bench-exact: $(VENV)/installed  ## time the exact solver and MILP solvers, and write benchmarks/README.md
 	$(BIN)/python -m benchmarks.exact

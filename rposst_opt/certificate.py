@@ -21,10 +21,13 @@ Points 1 to 3 are here, point 4 is in `rposst_opt.checking`. Plain NumPy, and no
 one can check it with the other.
 """
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.losses import PiecewiseQuadratic
@@ -34,6 +37,9 @@ from rposst_opt.values.digests import facts_digest, numbers_digest, results_dige
 from rposst_opt.values.showing import Shown, brief_number, counted
 
 CHECK_TOLERANCE = 1e-9  # of weights, which sum to one, and of values in units of the largest loss
+NUMBERS_AT_ONCE = 2**18  # in a stack of cuts, about
+
+BoolArray = NDArray[np.bool_]
 
 
 def cut_values(
@@ -86,33 +92,23 @@ class CertificateCut(ByValue):
 
     def why_not(self, problem: Problem) -> str | None:
         """Why this is no cut for the problem, or None if it is one."""
+        (answer,) = checked_values(problem, [self])
+        return answer if isinstance(answer, str) else None
+
+    def values(self, problem: Problem) -> FloatArray:
+        """The numbers c_x, one per test case."""
+        values: FloatArray = CutStack.of([self]).values(problem)[0]
+        return self.add_noise(problem, values)
+
+    def add_noise(self, problem: Problem, values: FloatArray) -> FloatArray:
+        """The same numbers with what noise adds to them."""
+        values[self.noisy_cases] += problem.noise_costs[self.noisy_cases] * self.noise_direction
+        return values
+
+    def why_misshapen(self, problem: Problem) -> str | None:
+        """Why this cannot stand among others in a `CutStack`, or has a noise that is none; None otherwise."""
         if len({len(self.scenarios), len(self.tail_weights), len(self.pulls)}) > 1:
             return "it has not as many weights and pulls as scenarios"
-        if not (np.isfinite(self.tail_weights).all() and np.isfinite(self.pulls).all()):
-            return "it has a weight or a pull that is not finite"
-        if len(np.unique(self.scenarios)) < len(self.scenarios):
-            return "it names a scenario twice"
-        if ((self.scenarios < 0) | (self.scenarios >= problem.n_scenarios)).any():
-            return f"it names a scenario beyond the {problem.n_scenarios} of the problem"
-        if (self.tail_weights <= 0).any() or abs(self.tail_weights.sum() - 1) > CHECK_TOLERANCE:
-            return "its weights are no distribution"
-        probabilities = problem.scenarios.probabilities[self.scenarios]
-        heaviest_first = np.argsort(-self.tail_weights / probabilities, kind="stable")
-        tails = np.minimum(np.cumsum(probabilities[heaviest_first]), 1.0)
-        if (np.cumsum(self.tail_weights[heaviest_first]) > problem.measure.tail_weight(tails) + CHECK_TOLERANCE).any():
-            return f"its weights are more than {problem.measure!r} allows"
-        least, greatest = problem.pieces.slope_range()
-        with np.errstate(over="ignore"):
-            slopes = self.pulls / self.tail_weights
-        if not np.isfinite(np.clip(slopes, least, greatest)).all():
-            return "it has a slope that is not finite"
-        # A tiny weight makes its slope inexact; then it is the pull that must be nearly right.
-        excess = self.tail_weights * (np.maximum(slopes - greatest, 0.0) + np.maximum(least - slopes, 0.0))
-        if excess.sum() > CHECK_TOLERANCE * max(1.0, np.abs(self.pulls).sum()):
-            return f"a slope is outside what {problem.loss!r} has"
-        return self._why_not_noise(problem)
-
-    def _why_not_noise(self, problem: Problem) -> str | None:
         cases, direction = self.noisy_cases, self.noise_direction
         if not len(cases) and not len(direction):
             return None
@@ -120,25 +116,117 @@ class CertificateCut(ByValue):
             return "it has not as many noisy cases as its direction has parts"
         if len(np.unique(cases)) < len(cases) or ((cases < 0) | (cases >= problem.n_cases)).any():
             return f"its noisy cases are not different ones of the problem's {problem.n_cases}"
-        if len(cases) and not len(problem.noise_costs):
+        if not len(problem.noise_costs):
             return "it has noise, and the problem has none"
         if not np.isfinite(direction).all() or np.linalg.norm(direction) > 1 + CHECK_TOLERANCE:
             return "the direction of its noise is longer than one"
         return None
 
+
+def checked_values(problem: Problem, cuts: Iterable[CertificateCut]) -> Iterator[FloatArray | str]:
+    """For every cut the numbers c_x, one per test case; or why it is no cut for the problem.
+
+    Cuts are taken many at once, which is much quicker than one by one.
+    """
+    left, at_once = iter(cuts), max(1, NUMBERS_AT_ONCE // max(problem.n_scenarios, problem.n_cases))
+    while some := list(islice(left, at_once)):
+        misshapen = [cut.why_misshapen(problem) for cut in some]
+        stack = CutStack.of([cut for cut, reason in zip(some, misshapen, strict=True) if reason is None])
+        rows = zip(stack.why_not(problem), stack.values(problem), strict=True)
+        for cut, odd in zip(some, misshapen, strict=True):
+            reason, values = (odd, np.zeros(0)) if odd is not None else next(rows)
+            yield cut.add_noise(problem, values) if reason is None else reason
+
+
+class CutStack(NamedTuple):
+    """Cuts as rows, filled up to the length of the longest with scenario 0 at no weight."""
+
+    is_filled: BoolArray
+    scenarios: IntArray
+    tail_weights: FloatArray
+    pulls: FloatArray
+
+    @classmethod
+    def of(cls, cuts: Sequence[CertificateCut]) -> "CutStack":
+        """Stack cuts that have as many weights and pulls as scenarios."""
+        lengths = np.array([len(cut.scenarios) for cut in cuts], dtype=np.int64)
+        is_filled = np.arange(lengths.max(initial=0)) < lengths[:, None]
+        columns = np.zeros(is_filled.shape, dtype=np.int64), np.zeros(is_filled.shape), np.zeros(is_filled.shape)
+        for column, name in zip(columns, ("scenarios", "tail_weights", "pulls"), strict=True):
+            column[is_filled] = np.concatenate([getattr(cut, name) for cut in cuts]) if cuts else []
+        return cls(is_filled, *columns)
+
+    def why_not(self, problem: Problem) -> list[str | None]:
+        """Why each row is no cut for the problem, by the first rule that it breaks; None if it is one."""
+        with np.errstate(all="ignore"):  # what is beyond all numbers breaks a rule
+            rules = {
+                "it has a weight or a pull that is not finite": self._are_finite(),
+                "it names a scenario twice": self._are_different(problem),
+                f"it names a scenario beyond the {problem.n_scenarios} of the problem": self._are_known(problem),
+                "its weights are no distribution": self._are_distributions(),
+                f"its weights are more than {problem.measure!r} allows": self._are_allowed(problem),
+                "it has a slope that is not finite": _all_along(np.isfinite(self._slopes(problem))),
+                f"a slope is outside what {problem.loss!r} has": self._are_within_range(problem),
+            }
+        reasons, kept = list(rules), np.array(list(rules.values()))
+        first_broken, are_cuts = np.argmin(kept, axis=0), _all_along(kept.T)
+        return [None if is_cut else reasons[rule] for is_cut, rule in zip(are_cuts, first_broken, strict=True)]
+
+    def _are_finite(self) -> BoolArray:
+        return _all_along(np.isfinite(self.tail_weights) & np.isfinite(self.pulls))
+
+    def _are_different(self, problem: Problem) -> BoolArray:
+        fill = problem.n_scenarios + np.arange(self.scenarios.shape[1])
+        ascending = np.sort(np.where(self.is_filled, self.scenarios, fill), axis=1)
+        return _all_along(np.diff(ascending, axis=1) > 0)
+
+    def _are_known(self, problem: Problem) -> BoolArray:
+        return _all_along((self.scenarios >= 0) & (self.scenarios < problem.n_scenarios))
+
+    def _are_distributions(self) -> BoolArray:
+        sums = self.tail_weights.sum(axis=1)
+        return np.asarray(_all_along((self.tail_weights > 0) | ~self.is_filled) & (np.abs(sums - 1) <= CHECK_TOLERANCE))
+
+    def _are_allowed(self, problem: Problem) -> BoolArray:
+        """Whether no set of scenarios has more weight than g of its probability: of those with the greatest α / Ψ."""
+        probabilities = np.take(problem.scenarios.probabilities, self.scenarios, mode="clip")
+        heaviest_first = np.argsort(-self.tail_weights / probabilities, axis=1, kind="stable")
+        tails = np.cumsum(np.take_along_axis(probabilities, heaviest_first, axis=1), axis=1)
+        weights = np.cumsum(np.take_along_axis(self.tail_weights, heaviest_first, axis=1), axis=1)
+        most = problem.measure.tail_weight(np.minimum(tails, 1.0).ravel()).reshape(tails.shape)
+        return _all_along(weights <= most + CHECK_TOLERANCE)
+
+    def _are_within_range(self, problem: Problem) -> BoolArray:
+        """Whether slopes are the loss's. A tiny weight makes its slope inexact; then the pull must be nearly right."""
+        least, greatest = problem.pieces.slope_range()
+        slopes = self.pulls / self.tail_weights
+        outside = np.maximum(slopes - greatest, 0.0) + np.maximum(least - slopes, 0.0)
+        excess = np.where(self.is_filled, self.tail_weights * outside, 0.0).sum(axis=1)
+        return np.asarray(excess <= CHECK_TOLERANCE * np.maximum(1.0, np.abs(self.pulls).sum(axis=1)))
+
+    def _slopes(self, problem: Problem) -> FloatArray:
+        """The slopes δ, moved into the range of the loss."""
+        slopes = np.where(self.is_filled, self.pulls / self.tail_weights, 0.0)
+        return np.clip(slopes, *problem.pieces.slope_range())
+
     def values(self, problem: Problem) -> FloatArray:
-        """The numbers c_x, one per test case."""
-        pieces, scenarios = problem.pieces, problem.scenarios
-        values = cut_values(
-            errors=problem.results[:, scenarios.policies[self.scenarios]] - scenarios.full_scores[self.scenarios],
-            tail_weights=self.tail_weights,
-            pulls=self.pulls,
-            pieces=pieces,
-            slope_range=pieces.slope_range(),
-        )
-        if len(self.noisy_cases):
-            values[self.noisy_cases] += problem.noise_costs[self.noisy_cases] * self.noise_direction
-        return values
+        """The numbers c_x without noise: a row per cut, a column per test case."""
+        scenarios = problem.scenarios
+        with np.errstate(all="ignore"):
+            slopes = self._slopes(problem)
+            pulls = self.tail_weights * slopes
+            rows = np.arange(len(pulls))[:, None] * problem.n_policies
+            places = rows + np.take(scenarios.policies, self.scenarios, mode="clip")
+            n_places = len(pulls) * problem.n_policies
+            by_policy = np.bincount(places.ravel(), pulls.ravel(), n_places).reshape(len(pulls), problem.n_policies)
+            constants = pulls * np.take(scenarios.full_scores, self.scenarios, mode="clip")
+            constants += self.tail_weights * problem.pieces.conjugate(slopes.ravel()).reshape(slopes.shape)
+            return np.asarray(by_policy @ problem.results.T - constants.sum(axis=1, keepdims=True))
+
+
+def _all_along(flags: BoolArray) -> BoolArray:
+    """Which rows are true all along."""
+    return np.asarray(flags.all(axis=1))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -25,14 +25,13 @@ def can_be_hit(family: list[set[int]], size: int, candidates: set[int], required
     )
 
 
-@given(families | sparse_families, st.integers(0, 5), some_members, some_members, st.integers(1, 4))
+@given(families | sparse_families, st.integers(0, 5), some_members, some_members, st.sampled_from([1, 3, 128]))
 def test_the_search_finds_a_hitting_set_if_and_only_if_there_is_one(
-    family: list[set[int]], size: int, required: set[int], forbidden: set[int], few: int
+    family: list[set[int]], size: int, required: set[int], forbidden: set[int], compared: int
 ) -> None:
     candidates = set(MEMBERS) - required - forbidden
-    with pytest.MonkeyPatch.context() as patch:  # so that small families have more than a few sets, too
-        patch.setattr(hitting_sets, "FEW_SETS", few)
-        patch.setattr(hitting_sets, "FIRST_SETS", 2**few - 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hitting_sets, "SETS_COMPARED", compared)
         found, nodes = find_hitting_set(
             map(as_bits, family), size, candidates=as_bits(candidates), required=as_bits(required)
         )
@@ -49,6 +48,12 @@ def test_dominated_candidates_are_not_needed(family: list[set[int]], size: int) 
     assert can_be_hit(family, size, kept, set()) == can_be_hit(family, size, set(MEMBERS), set())
     for one, other in combinations(kept, 2):
         assert any((one in each) and (other not in each) for each in family)
+
+
+def test_nobody_who_may_be_chosen_hits_anything() -> None:
+    assert find_hitting_set([as_bits([0])], 1, candidates=as_bits([5])).found is None
+    assert find_hitting_set([as_bits([0])], 3, candidates=0).found is None
+    assert find_hitting_set([], 0, candidates=0).found == ()
 
 
 def test_the_size_of_the_search_does_not_grow_with_the_number_of_sets_to_choose_from() -> None:

@@ -11,14 +11,12 @@ Nothing is left to chance: where the search finds nothing, there is nothing. How
 not on how many sets could be chosen.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-# Any set will do to branch on, and any sets to tell who cannot be the last member; so only a few small ones are read.
-FIRST_SETS = (1 << 2048) - 1
-FEW_SETS = 32
+SETS_COMPARED = 128  # the last so many of those left, to find a small one to branch on: any would do
 
 
 class Search(NamedTuple):
@@ -48,8 +46,8 @@ def find_hitting_set(sets: Iterable[int], size: int, *, candidates: int, require
     >>> find_hitting_set(triangle, 2, candidates=as_bits([0, 1, 2])).found
     (0, 1)
     """
-    to_hit = sorted({each & candidates for each in sets if not each & required}, key=int.bit_count)
-    tree = _Tree(to_hit)
+    to_hit = sorted({each & candidates for each in sets if not each & required}, key=int.bit_count, reverse=True)
+    tree = _Tree(to_hit, candidates)
     found = tree.search((1 << len(to_hit)) - 1, without_dominated(to_hit, candidates), size)
     return Search(None if found is None else members_of(found), tree.nodes)
 
@@ -73,7 +71,7 @@ def without_dominated(sets: Sequence[int], candidates: int) -> int:
     for member in members_of(candidates):
         alone = 1 << member
         others = candidates ^ alone
-        for each in sets:
+        for each in reversed(sets):
             if each & alone:
                 others &= each
                 if not others:
@@ -84,71 +82,60 @@ def without_dominated(sets: Sequence[int], candidates: int) -> int:
 
 
 class _Tree:
-    """A search among these sets, the smallest of which come first.
+    """A search among these sets, the smallest of which come last.
 
-    Which sets are left to be hit is a whole number too, with a bit for each: one ``&`` takes away all that a member
-    hits, however many they are.
+    Which of them are left to be hit is a whole number too, with a bit for each: one ``&`` takes away all that a member
+    hits, however many they are, and the last of them is the highest bit.
     """
 
-    def __init__(self, sets: Sequence[int]) -> None:
-        self.sets, self.missed_by, self.nodes = sets, missed_by_members(sets), 0
+    def __init__(self, sets: Sequence[int], candidates: int) -> None:
+        self.sets, self.missed_by, self.nodes = sets, missed_by_each(candidates, sets), 0
 
     def search(self, left: int, candidates: int, size: int) -> int | None:
         """At most `size` of the candidates that hit all sets left; None if there are none."""
         self.nodes += 1
-        if not left or not size:
-            return None if left else 0
-        few = self.few_of(left)
-        if size == 1:
-            return self.last_member(left, few, candidates)
-        branches = min((each & candidates for each in few), key=int.bit_count)
+        if not left:
+            return 0
+        if size <= 1:
+            return self.last_member(left, candidates) if size == 1 else None
+        branches = min((each & candidates for each in self.some_of(left)), key=int.bit_count)
         while branches:
             member = branches & -branches
             branches ^= member
             candidates ^= member
-            below = left & self.missed_by[member]
-            if size > 2:
-                rest = self.search(below, candidates, size - 1)
-            else:  # the same again, but for the few sets, which are at hand
-                self.nodes += 1
-                few_below = (each for each in few if not each & member)
-                rest = self.last_member(below, few_below, candidates) if below else 0
+            rest = self.search(left & self.missed_by[member], candidates, size - 1)
             if rest is not None:
                 return member | rest
         return None
 
-    def few_of(self, left: int) -> list[int]:
-        """A few of the sets left, of the smaller ones; at least one."""
-        numbers = left & FIRST_SETS or left & -left
-        few: list[int] = []
-        while numbers and len(few) < FEW_SETS:
-            few.append(self.sets[(numbers & -numbers).bit_length() - 1])
-            numbers &= numbers - 1
-        return few
+    def some_of(self, left: int) -> Iterator[int]:
+        """The last of the sets left; at least one."""
+        first = max(left.bit_length() - SETS_COMPARED, 0)
+        numbers = left >> first
+        while numbers:
+            last = numbers.bit_length() - 1
+            numbers ^= 1 << last
+            yield self.sets[first + last]
 
-    def last_member(self, left: int, few: Iterable[int], candidates: int) -> int | None:
-        """One of the candidates that hits all sets left; only who hits the few among them is tried."""
-        for each in few:
-            candidates &= each
-            if not candidates:
-                return None
+    def last_member(self, left: int, candidates: int) -> int | None:
+        """One of the candidates that hits all sets left: if one misses a set, nobody else who misses it is tried."""
         while candidates:
             member = candidates & -candidates
-            candidates ^= member
-            if not left & self.missed_by[member]:
+            missed = left & self.missed_by[member]
+            if not missed:
                 return member
+            candidates &= self.sets[missed.bit_length() - 1]
         return None
 
 
-def missed_by_members(sets: Sequence[int]) -> dict[int, int]:
-    """For every member, as a bit, the numbers of those sets that it does not hit, as bits.
+def missed_by_each(candidates: int, sets: Sequence[int]) -> dict[int, int]:
+    """For every candidate, as a bit, the numbers of those sets that it does not hit, as bits.
 
-    >>> missed_by_members([as_bits([0, 1]), as_bits([1])])
+    >>> missed_by_each(as_bits([0, 1]), [as_bits([0, 1]), as_bits([1])])
     {1: 2, 2: 0}
     """
-    width = max((each.bit_length() for each in sets), default=0)
-    n_bytes = (width + 7) // 8
+    n_bytes = (candidates.bit_length() + 7) // 8
     packed = np.frombuffer(b"".join(each.to_bytes(n_bytes, "little") for each in sets), dtype=np.uint8)
-    is_member = np.unpackbits(packed.reshape(len(sets), n_bytes), axis=1, count=width, bitorder="little")
+    is_member = np.unpackbits(packed.reshape(len(sets), n_bytes), axis=1, bitorder="little")
     missed = np.packbits(1 - is_member.T, axis=1, bitorder="little")
-    return {1 << member: int.from_bytes(row.tobytes(), "little") for member, row in enumerate(missed)}
+    return {1 << member: int.from_bytes(missed[member].tobytes(), "little") for member in members_of(candidates)}

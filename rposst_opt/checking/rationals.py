@@ -14,7 +14,7 @@ noise it matters that ‖u‖ <= 1, which is true of u / ‖u‖² where ‖u‖
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache, cached_property
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rposst_opt.arrays import FloatArray
-from rposst_opt.certificate import CertificateCut
+from rposst_opt.certificate import BoolArray, CertificateCut, checked_values
 from rposst_opt.errors import Unsupported
 from rposst_opt.losses import PiecewiseQuadratic
 from rposst_opt.measures import KOfN, Measure, Mixture
@@ -46,6 +46,7 @@ class RationalCuts:
 
     def __init__(self, problem: Problem) -> None:
         scenarios, targets = problem.scenarios, Whole.of(problem.targets)
+        self.problem = problem
         self.results = Whole.of(problem.results)
         self.policies = scenarios.policies.tolist()
         full_scores = (targets.numerators @ self.results.numerators)[scenarios.target_rows, scenarios.policies]
@@ -58,10 +59,11 @@ class RationalCuts:
         self.slope_range = problem.pieces.slope_range()
         self.noise_costs = exact_noise_costs(problem)
 
-    def below(self, cut: CertificateCut, bound: float) -> NDArray[np.bool_]:
-        """The cases at which a cut is below the bound."""
+    def below(self, cuts: Sequence[CertificateCut], bound: float) -> Iterator[BoolArray | str]:
+        """For every cut whether it is below the bound, case by case; or why it is none."""
         exact_bound = Fraction(bound)
-        return np.array([value < exact_bound for value in self.values(cut)])
+        for cut, rounded in zip(cuts, checked_values(self.problem, cuts), strict=True):
+            yield rounded if isinstance(rounded, str) else np.array([v < exact_bound for v in self.values(cut)])
 
     def least(self, cut: CertificateCut, cases: Sequence[int]) -> float:
         """What a cut proves for tests on these cases: a float that is not above its least value there."""

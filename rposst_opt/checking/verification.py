@@ -9,14 +9,20 @@ it is solved again, alone (`one_set`).
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rposst_opt.certificate import CHECK_TOLERANCE, Certificate, CertificateCut, problem_digest
+from rposst_opt.certificate import (
+    CHECK_TOLERANCE,
+    BoolArray,
+    Certificate,
+    CertificateCut,
+    checked_values,
+    problem_digest,
+)
 from rposst_opt.checking.hitting_sets import Search, as_bits, find_hitting_set
 from rposst_opt.checking.one_set import best_cut
 from rposst_opt.checking.rationals import RationalCuts
@@ -81,9 +87,9 @@ def verify_certificate(
     samples, seed
         Without effect, and deprecated: sets of test cases are not drawn any more.
     exact_arithmetic : bool
-        Whether cuts are worked out in rational numbers (`rposst_opt.checking.rationals`), which takes several times as
-        long. What is proved then holds to the last digit, for the problem that the floats state; otherwise it holds up
-        to rounding, by ``problem.allowance(1e-9)``.
+        Whether cuts are worked out in rational numbers (`rposst_opt.checking.rationals`), which takes some
+        milliseconds for each. What is proved then holds to the last digit, for the problem that the floats state;
+        otherwise it holds up to rounding, by ``problem.allowance(1e-9)``.
     most_exceptions : int
         A certificate with more exceptions is refused, since each of them takes time.
     """
@@ -145,8 +151,8 @@ def hitting_problem(problem: Problem, certificate: Certificate, *, exact_arithme
 class Cuts(Protocol):
     """What the cuts of a certificate say, in one arithmetic or another."""
 
-    def below(self, cut: CertificateCut, bound: float) -> NDArray[np.bool_]:
-        """Whether a cut is below the bound, case by case."""
+    def below(self, cuts: Sequence[CertificateCut], bound: float) -> Iterator[BoolArray | str]:
+        """For every cut whether it is below the bound, case by case; or why it is none."""
 
     def least(self, cut: CertificateCut, cases: Sequence[int]) -> float:
         """What a cut proves for tests on these cases."""
@@ -158,9 +164,10 @@ class RoundedCuts:
     def __init__(self, problem: Problem) -> None:
         self.problem, self.allowance = problem, problem.allowance(CHECK_TOLERANCE)
 
-    def below(self, cut: CertificateCut, bound: float) -> NDArray[np.bool_]:
-        """Whether a cut is below the bound, case by case; where it has overflown it is."""
-        return ~(cut.values(self.problem) >= bound - self.allowance)
+    def below(self, cuts: Sequence[CertificateCut], bound: float) -> Iterator[BoolArray | str]:
+        """For every cut whether it is below the bound, case by case; or why it is none. What is not a number is."""
+        for values in checked_values(self.problem, cuts):
+            yield values if isinstance(values, str) else ~(values >= bound - self.allowance)
 
     def least(self, cut: CertificateCut, cases: Sequence[int]) -> float:
         """What a cut proves for tests on these cases."""
@@ -193,12 +200,10 @@ def _left_to_hit(problem: Problem, certificate: Certificate, cuts: Cuts) -> Hitt
     """The sets that a set of cases must hit to be left over; a cut that is none is refused."""
     stated = problem.stated
     sets = []
-    for number, cut in enumerate(certificate.cuts):
-        reason = cut.why_not(stated)
-        if reason is not None:
-            raise Refused(f"cut {number} is none: {reason}")
-        is_below = np.packbits(cuts.below(cut, certificate.bound), bitorder="little")
-        sets.append(int.from_bytes(is_below.tobytes(), "little"))
+    for number, is_below in enumerate(cuts.below(certificate.cuts, certificate.bound)):
+        if isinstance(is_below, str):
+            raise Refused(f"cut {number} is none: {is_below}")
+        sets.append(int.from_bytes(np.packbits(is_below, bitorder="little").tobytes(), "little"))
     everyone = as_bits(stated.selectable_cases)
     sets += [everyone & ~as_bits(cases) for cases in certificate.exceptions]
     return HittingProblem(stated, tuple(sets))
