@@ -93,7 +93,7 @@ def check_comparisons(exact: RationalCuts, cut: CertificateCut) -> None:
 
 
 @given(problems())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_what_floats_say_of_a_cut_is_what_it_is_up_to_rounding(problem: ro.Problem) -> None:
     certificate = ro.solve(problem, "exact", certificate=True).certificate
     assert certificate is not None
@@ -154,7 +154,7 @@ def test_a_tampered_cut_is_refused_in_rational_numbers_too() -> None:
 def test_noise_is_counted_without_a_square_root() -> None:
     """Cuts of a noisy problem, with directions that rounding or more has made too long, against κ‖s ∘ w‖ squared."""
     rng = np.random.default_rng(4)
-    for _ in range(20):
+    for _ in range(8):
         problem = ro.Problem(results=rng.random((5, 4)), size=2, measure=ro.CVaR(0.3), noise=rng.random(5))
         certificate = ro.solve(problem, "exact", certificate=True).certificate
         assert certificate is not None and problem.noise is not None
