@@ -14,7 +14,7 @@ noise it matters that ‖u‖ <= 1, which is true of u / ‖u‖² where ‖u‖
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache, cached_property
 from typing import Any, NamedTuple
@@ -63,7 +63,16 @@ class RationalCuts:
         """For every cut whether it is below the bound, case by case; or why it is none."""
         exact_bound = Fraction(bound)
         for cut, rounded in zip(cuts, checked_values(self.problem, cuts), strict=True):
-            yield rounded if isinstance(rounded, str) else np.array([v < exact_bound for v in self.values(cut)])
+            yield rounded if isinstance(rounded, str) else self._is_below(cut, exact_bound)
+
+    def _is_below(self, cut: CertificateCut, bound: Fraction) -> BoolArray:
+        """Whether a cut is below the bound, case by case: whole numbers are compared, which is quicker."""
+        scores, constant = self.parts(cut)
+        limit = (bound + constant) * scores.denominator
+        limits = [math.ceil(limit)] * len(scores.numerators)
+        for case, noise in self.noise_parts(cut).items():
+            limits[case] = math.ceil(limit - noise * scores.denominator)
+        return np.array([score < most for score, most in zip(scores.numerators, limits, strict=True)])
 
     def least(self, cut: CertificateCut, cases: Sequence[int]) -> float:
         """What a cut proves for tests on these cases: a float that is not above its least value there."""
@@ -73,23 +82,32 @@ class RationalCuts:
         return nearest if Fraction(nearest) <= least else math.nextafter(nearest, -math.inf)
 
     def values(self, cut: CertificateCut) -> list[Fraction]:
-        r"""The numbers :math:`c_x = \sum_s \alpha_s [\delta_s (A_{x j_s} - b_s) - \Delta^*(\delta_s)]`, for α repaired.
+        r"""The numbers :math:`c_x = \sum_s \alpha_s [\delta_s (A_{x j_s} - b_s) - \Delta^*(\delta_s)]`, α repaired.
 
-        Scenarios that have a weight by the repair alone have the slope of `idle_pulls`.
+        Where results are noisy, what noise adds is part of them.
+        """
+        scores, constant = self.parts(cut)
+        values = [Fraction(score, scores.denominator) - constant for score in scores.numerators]
+        for case, noise in self.noise_parts(cut).items():
+            values[case] += noise
+        return values
+
+    def parts(self, cut: CertificateCut) -> tuple["Whole", Fraction]:
+        r"""For every case :math:`\sum_s \alpha_s \delta_s A_{x j_s}`, and the rest of c_x, which is taken off of it.
+
+        Scenarios that have a weight by the repair alone have the idle slope. First all are given that, with the share
+        of Ψ that is mixed in; then those of the cut have their own.
         """
         weights, share = self.repaired(cut)
         idle_slope, idle_pulls, idle_constant = self.idle
-        pulls, constant = [share * pull for pull in idle_pulls], share * idle_constant
+        pulls, constant = {policy: share * pull for policy, pull in idle_pulls.items()}, share * idle_constant
         for scenario, weight, slope in zip(cut.scenarios.tolist(), weights, self.slopes(cut), strict=True):
-            idle_weight = share * self.probabilities[scenario]
+            policy, idle_weight = self.policies[scenario], share * self.probabilities[scenario]
             own_weight = (1 - share) * weight + idle_weight
-            pulls[self.policies[scenario]] += own_weight * slope - idle_weight * idle_slope
+            pulls[policy] = pulls.get(policy, Fraction(0)) + own_weight * slope - idle_weight * idle_slope
             constant += own_weight * self.line_constant(scenario, slope)
             constant -= idle_weight * self.line_constant(scenario, idle_slope)
-        values = [value - constant for value in self.results.times(pulls)]
-        for case, part in self.noise_parts(cut).items():
-            values[case] += part
-        return values
+        return self.results.times(pulls), constant
 
     def repaired(self, cut: CertificateCut) -> tuple[list[Fraction], Fraction]:
         """The weights α of a cut, scaled to sum to one, and the share t of Ψ that makes them allowed."""
@@ -117,13 +135,15 @@ class RationalCuts:
         return slope * self.full_scores[scenario] + self.conjugate(slope)
 
     @cached_property
-    def idle(self) -> tuple[Fraction, list[Fraction], Fraction]:
+    def idle(self) -> tuple[Fraction, dict[int, Fraction], Fraction]:
         """The slope nearest to zero; and if all scenarios had it, pulls by policy and the constant, weighed by Ψ."""
-        slope = Fraction(float(np.clip(0.0, *self.slope_range)))
-        pulls, constant = [Fraction(0)] * self.results.numerators.shape[1], Fraction(0)
+        slope, constant = Fraction(float(np.clip(0.0, *self.slope_range))), Fraction(0)
+        pulls: dict[int, Fraction] = {}
         for scenario, probability in enumerate(self.probabilities):
-            pulls[self.policies[scenario]] += probability * slope
             constant += probability * self.line_constant(scenario, slope)
+            if slope:
+                policy = self.policies[scenario]
+                pulls[policy] = pulls.get(policy, Fraction(0)) + probability * slope
         return slope, pulls, constant
 
     def noise_parts(self, cut: CertificateCut) -> dict[int, Fraction]:
@@ -149,13 +169,11 @@ class Whole(NamedTuple):
         numerators[:] = [above * (denominator // below) for above, below in ratios]
         return cls(numerators.reshape(values.shape), denominator)
 
-    def times(self, factors: Sequence[Fraction]) -> list[Fraction]:
-        """The product of this matrix and a vector."""
-        used = [column for column, factor in enumerate(factors) if factor]
-        common = math.lcm(*(factors[column].denominator for column in used))
-        whole = np.array([int(factors[column] * common) for column in used], dtype=object)
-        products = self.numerators[:, used] @ whole if used else [0] * len(self.numerators)
-        return [Fraction(product, common * self.denominator) for product in products]
+    def times(self, factors: Mapping[int, Fraction]) -> "Whole":
+        """The product of this matrix and a vector, given by its entries that are not zero."""
+        common = math.lcm(*(factor.denominator for factor in factors.values()))
+        whole = np.array([int(factor * common) for factor in factors.values()], dtype=object)
+        return Whole(self.numerators[:, list(factors)] @ whole, common * self.denominator)
 
 
 def exact_tail_weight(measure: Measure) -> TailWeight:

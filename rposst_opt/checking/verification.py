@@ -2,9 +2,9 @@
 
 A cut rules out the sets on which it is nowhere below the bound (`rposst_opt.certificate`). So a set that no cut rules
 out has, for every cut, a case at which the cut is below the bound: it hits the set of such cases. Whether that can be
-is asked of `hitting_sets`, which accounts for all sets of cases without looking at each. A set that the certificate
-names as an exception is ruled out by the set of all other cases, which whatever has as many cases hits but itself; and
-it is solved again, alone (`one_set`).
+is asked of `hitting_sets`, which accounts for all sets of cases without looking at each. For a set that the certificate
+names as an exception there is the set of all other cases: it alone, among sets of as many cases, does not hit that. And
+it is solved again, by itself (`one_set`).
 """
 
 import math
@@ -170,8 +170,9 @@ class RoundedCuts:
             yield values if isinstance(values, str) else ~(values >= bound - self.allowance)
 
     def least(self, cut: CertificateCut, cases: Sequence[int]) -> float:
-        """What a cut proves for tests on these cases."""
-        return float(cut.values(self.problem)[list(cases)].min())
+        """What a cut proves for tests on these cases; nothing if it has overflown."""
+        least = float(cut.values(self.problem)[list(cases)].min())
+        return least if math.isfinite(least) else -math.inf
 
 
 def _cuts_of(problem: Problem, *, exact_arithmetic: bool) -> Cuts:
