@@ -22,10 +22,9 @@ from rposst_opt.solvers.kernels.sorting import sort_where_it_matters
 from rposst_opt.solvers.kernels.tuple_game import add_row, make_tuple_game, place_row, settle
 
 MEASURES = [
-    ro.CVaR(0.1),
-    ro.CVaR(0.37),
+    ro.CVaR(0.35),
+    ro.CVaR(0.6),
     ro.KOfN(3, 40),
-    ro.WorstCase(),
     ro.Mixture([(0.7, ro.CVaR(0.2)), (0.2, ro.CVaR(0.55)), (0.1, ro.Mean())]),
     ro.Mean(),
 ]
@@ -52,7 +51,7 @@ def table(seed: int, n_policies: int, ties: bool) -> FloatArray:
     measure=st.sampled_from(MEASURES),
     equally_likely=st.booleans(),
     ties=st.booleans(),
-    n_policies=st.integers(60, 150),
+    n_policies=st.integers(200, 260),
 )
 def test_answers_are_those_of_a_sort_whatever_was_asked_before(
     seed: int, measure: ro.Measure, equally_likely: bool, ties: bool, n_policies: int
@@ -67,8 +66,7 @@ def test_answers_are_those_of_a_sort_whatever_was_asked_before(
         probabilities=None if equally_likely else likely / likely.sum(),
     )
     arrays = problem_arrays(problem)
-    if arrays.response == BY_SELECTION:  # found in another way
-        return
+    assert arrays.response != BY_SELECTION  # so few scenarios are found in another way
     response = make_response.py_func(arrays)  # type: ignore[attr-defined] # a kernel, interpreted
     for _ in range(4):
         scores = rng.dirichlet(np.ones(6)) @ problem.results
