@@ -91,7 +91,7 @@ def test_without_the_choice_among_ties_they_would(monkeypatch: pytest.MonkeyPatc
     )
     monkeypatch.undo()
     monkeypatch.setattr(Weigher, "by_mean", any_weights)
-    assert any(moved_by_rounding(60, seed=1))
+    assert any(moved_by_rounding(PROBLEMS, seed=1))
 
 
 @pytest.mark.slow

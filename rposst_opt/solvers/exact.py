@@ -75,7 +75,7 @@ from rposst_opt.solvers.local_search import Climb, LocalSearch
 from rposst_opt.solvers.relaxation import least_loss, least_noise
 from rposst_opt.solvers.running import available_cores, check_counts, running
 from rposst_opt.solvers.searched_cases import as_searched, cases_to_search
-from rposst_opt.solvers.searchers import OWN_CUTS, FoundTest, Front, Searchers
+from rposst_opt.solvers.searchers import OWN_CUTS, FoundTest, Front, Searchers, together
 from rposst_opt.solvers.ties import tied_tests
 
 # In units of the largest loss there can be:
@@ -85,7 +85,8 @@ TOLERANCE = 1e-12  # to which one tuple is solved
 
 # A cut is made for some cases more than a tuple has. With more of them it rules out more, but takes longer to make; so
 # cuts reach farther the longer the search turns out to take. Pairs of work and the cases more from then on:
-EXTENSIONS = ((0.0, 1), (1e8, 4), (3e8, 8), (1e9, 16))
+EXTENSIONS = ((0.0, 1), (1e8, 4), (3e8, 8), (1e9, 31))
+ROUGHNESS = 0.05  # while cases are exchanged at first: the least gain, of what there is, and what it may leave of its own
 CLIMBING_SHARE = 0.1  # of all work goes into a local search and into the linear relaxation
 MOST_TESTS = 20_000  # that may be tied for the best before we refuse to list them
 
@@ -188,6 +189,7 @@ class _Proof:
             margin=max(budget.gap / problem.unit, MARGIN),
             slack=SLACK,
             tolerance=TOLERANCE,
+            leftover=0.0,
             call_cost=300.0 + n_policies * (0.3 * problem.n_chosen + 3.0) + 20.0 * arrays.most_chosen,
             step_cost=40.0 + 2.0 * problem.n_chosen**2,
         )
@@ -210,7 +212,8 @@ class _Proof:
 
     def settle_first_tuple(self) -> None:
         """Make the first tuple there is the incumbent; by the way the kernels are compiled, or loaded."""
-        self.searchers.explore_alone(self.searchers.only(tuple(range(self.plan.size))), math.inf)
+        first = self.searchers.only(tuple(range(self.plan.size)))
+        self.searchers.explore_alone(first, math.inf)
         self._take_found()
 
     def run(self) -> Limit | None:
@@ -239,22 +242,38 @@ class _Proof:
 
     def _begin(self, front: Front) -> Limit | None:
         """One searcher finds a good test by exchanging single cases, and then searches the tree for a while."""
-        before = math.inf
-        while self.best.value < before:
-            before = self.best.value
-            nodes = self.searchers.neighbours(self.best.cases)
-            while len(nodes.cases):
-                limit = self.budget.reached()
-                if limit is not None:
-                    return limit
-                nodes = self.searchers.explore_alone(nodes, ALONE)
-                self._take_found()
+        for roughness in (0.0,) if self.wants_ranking else (ROUGHNESS, 0.0):
+            limit = self._exchange_cases(roughness)
+            if limit is not None:
+                return limit
         if self._threshold() <= self.floor:
             front.close()  # no test can be better
         elif not (self.wants_ranking or self.method.certificate):
             self.searchers.advance_alone(front, ALONE)
             self._take_found()
         self.searchers.keep_cuts()
+        return None
+
+    def _exchange_cases(self, roughness: float) -> Limit | None:
+        """Exchange single cases of the best test as long as that helps.
+
+        Roughly at first: only what makes it better by some share counts, with weights that need not be the best.
+        """
+        before = math.inf
+        while self.best.value < before:
+            before = self.best.value
+            margin = max(roughness * abs(before), self.plan.margin)
+            self.searchers.set_threshold(before - margin)
+            nodes = self.searchers.neighbours(self.best.cases)
+            if not roughness:
+                nodes = together([self.searchers.only(self.best.cases), nodes])
+            while len(nodes.cases):
+                limit = self.budget.reached()
+                if limit is not None:
+                    return limit
+                plan = self.searchers.plan._replace(margin=margin, leftover=roughness)
+                nodes = self.searchers.explore_alone(nodes, ALONE, plan)
+                self._take_found()
         return None
 
     def _search_and_climb(self, front: Front, pool: ThreadPoolExecutor) -> Limit | None:

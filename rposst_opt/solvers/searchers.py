@@ -139,17 +139,20 @@ class Searchers:
     # One searcher alone
 
     def set_threshold(self, threshold: float) -> None:
-        """What all searchers look below from now on; nothing is unresolved there yet."""
+        """What all searchers look below from now on, with the cuts of their own; nothing is unresolved there yet."""
         for member in self.members:
             look_below(threshold, self.plan.slack, member.levels)
             member.levels.unresolved = math.inf
+            own, learned = int(member.counts.own_start), int(member.counts.learned)
+            if learned:
+                write_hits(own, own + learned, float(member.levels.limit), self.cuts)
 
-    def explore_alone(self, nodes: Nodes, work: float) -> Nodes:
+    def explore_alone(self, nodes: Nodes, work: float, plan: Plan | None = None) -> Nodes:
         """Have the first searcher search below these nodes, each find being its new threshold; what is left to do."""
         first = self.members[0]
         first.levels.unresolved = math.inf
         order = self._sorted_cuts()
-        begun = explore(nodes, order, work, True, self.plan, self.arrays, first)
+        begun = explore(nodes, order, work, True, plan or self.plan, self.arrays, first)
         self._count(first)
         if first.counts.adopted:
             self._take(first, 0)

@@ -13,6 +13,7 @@ from rposst_opt.solvers.kernels.case_sets import (
     count_bits,
     first_member,
     insert,
+    lowest_bit,
     remove,
     write_complement,
 )
@@ -67,6 +68,22 @@ def must_stop(
 
 
 @internal
+def most_promising(candidates: WordArray, last_cut: int, first_cut: int, values: FloatArray) -> int:
+    """The candidate that the cut learned last leaves the most room, the first if there is no such cut; -1 if none."""
+    if last_cut < first_cut:
+        return first_member(candidates)
+    best, least = -1, np.inf
+    for word in range(candidates.shape[0]):
+        bits = candidates[word]
+        while bits != 0:
+            case = 64 * word + lowest_bit(bits)
+            bits &= bits - ONE
+            if values[last_cut, case] < least:
+                best, least = case, values[last_cut, case]
+    return best
+
+
+@internal
 def close_leaves(budget: float, alone: bool, plan: Plan, arrays: ProblemArrays, search: Search) -> bool:
     """Settle the partial tuple, which lacks one case, with every candidate; False if it had to stop before.
 
@@ -79,7 +96,7 @@ def close_leaves(budget: float, alone: bool, plan: Plan, arrays: ProblemArrays, 
             adopt(plan, search)
         if counts.found == search.found_cases.shape[0]:
             return False
-        case = first_member(candidates)
+        case = most_promising(candidates, counts.own_start + counts.learned - 1, counts.own_start, search.cuts.values)
         if case < 0:
             return True
         if must_stop(budget, plan.call_cost, plan.step_cost, counts, search.workspace.state, search.stop):

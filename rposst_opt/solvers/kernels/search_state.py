@@ -56,6 +56,7 @@ class Plan(NamedTuple):
     margin: float  # by how much a test must be better than the incumbent
     slack: float  # what rounding may do to a cut
     tolerance: float  # to which a tuple is solved
+    leftover: float  # share of its gain that a tuple below the threshold may leave to be gained; 0 to solve it
     call_cost: float  # of a question to the antagonist, in nanoseconds, roughly
     step_cost: float  # of a step of the simplex method
 
