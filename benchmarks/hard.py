@@ -71,7 +71,7 @@ class Run:
 
 
 def warm_up() -> None:
-    """Compile the kernels of our own solvers, or load them."""
+    """Compile the kernels of our own solvers, or load them; `exact` has need of both."""
     compile_from_now_on()
     small = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0], [0.3, 0.4]], size=2)
     for solver in ("exact", "local-search"):
@@ -197,7 +197,8 @@ def run_here(options: argparse.Namespace, given: dict[str, ro.Problem]) -> None:
     name, solver, without = options.one
     if without:
         hard_ablation.switch_off(without)
-    warm_up()
+    if solver in ("exact", "local-search"):
+        warm_up()
     print(json.dumps(measure(given[name], Run(name, solver, options.limit, options.threads, without))))
 
 

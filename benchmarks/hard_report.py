@@ -136,14 +136,17 @@ def section(measured: pd.DataFrame, command: str) -> str:
 
 def ablation_section(measured: pd.DataFrame, command: str) -> str:
     """How much longer `exact` takes without each ingredient: in all, and problem by problem."""
-    whole = measured[measured["without"] == ""].set_index("problem")
-    without = {str(name): runs.set_index("problem") for name, runs in measured.groupby("without", sort=False) if name}
-    summary = [[f"{number}", name, *_brought(whole, runs)] for number, (name, runs) in enumerate(without.items(), 1)]
+    whole = measured[measured["without"] == ""]
+    ingredients = [str(name) for name in measured["without"].unique() if name]
+    summary = [
+        [str(number), name, *_brought(whole.merge(measured[measured["without"] == name], on="problem"))]
+        for number, name in enumerate(ingredients, 1)
+    ]
     rows = []
-    for problem, run in whole.iterrows():
-        runs = [run, *(others.loc[problem] if problem in others.index else None for others in without.values())]
-        best = min(float(each["objective"]) for each in runs if each is not None)
-        rows.append([f"{problem}", *(_short_cell(each, best) for each in runs)])
+    for problem, runs in measured.groupby("problem", sort=False):
+        best = float(runs["objective"].min())
+        by_ingredient = {run["without"]: run for run in runs.to_dict("records")}
+        rows.append([f"{problem}", *(_short_cell(by_ingredient.get(name), best) for name in ("", *ingredients))])
     head = ["", "without", "proved with it", "without it", "time without, over time with", "gap with it", "without it"]
     return "\n".join(
         [
@@ -151,24 +154,21 @@ def ablation_section(measured: pd.DataFrame, command: str) -> str:
             "The ratio is a geometric mean, in which a run without a proof counts with its time limit; gaps are means",
             "over all of the problems, in units of the objective.\n",
             as_markdown(head, summary),
-            as_markdown(["problem", "whole", *(str(number + 1) for number in range(len(without)))], rows),
+            as_markdown(["problem", "whole", *(str(number) for number in range(1, len(ingredients) + 1))], rows),
         ]
     )
 
 
-def _brought(whole: pd.DataFrame, runs: pd.DataFrame) -> list[str]:
-    both = whole.join(runs, how="inner", rsuffix="_without")
-    proved = [(both[f"status{end}"] == "optimal") for end in ("", "_without")]
-    times = [both[f"seconds{end}"].where(is_proved, both["limit"]) for end, is_proved in zip(ENDS, proved, strict=True)]
-    ratio = float(np.exp(np.log(times[1] / times[0]).mean()))
-    gaps = [both[f"gap{end}"].mean() for end in ENDS]
-    return [f"{proved[0].sum()}", f"{proved[1].sum()}", f"{ratio:.2f}", f"{gaps[0]:.5f}", f"{gaps[1]:.5f}"]
+def _brought(both: pd.DataFrame) -> list[str]:
+    """What an ingredient brings, from runs with it (``_x``) and without it (``_y``) side by side."""
+    proved = [both[f"status_{side}"] == "optimal" for side in "xy"]
+    times = [both[f"seconds_{side}"].where(is_so, both["limit_x"]) for side, is_so in zip("xy", proved, strict=True)]
+    ratio = np.exp(np.log(times[1] / times[0]).mean())
+    counts = [f"{is_so.sum()}" for is_so in proved]
+    return [*counts, f"{ratio:.2f}", *(f"{both[f'gap_{side}'].mean():.5f}" for side in "xy")]
 
 
-ENDS = ("", "_without")
-
-
-def _short_cell(run: Any, best: float) -> str:
+def _short_cell(run: dict[Any, Any] | None, best: float) -> str:
     if run is None:
         return ""
     return f"{run['seconds']:.2f} s" if run["status"] == "optimal" else share_of(run["gap"], best)
