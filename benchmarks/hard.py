@@ -18,6 +18,7 @@ import importlib.metadata
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -38,7 +39,7 @@ from rposst_opt.solvers.running import available_cores
 HERE = Path(__file__).parent
 RECORDS = HERE / "hard.csv"
 SECONDS, LOCAL_SEARCH_SECONDS = 60.0, 5.0
-GRACE_SECONDS = 180.0  # to load, to build the model and to end, before a run is killed
+GRACE_SECONDS = 180.0  # to build the model and to end, before a run is killed
 PACKAGES = {
     "exact": ("numba",),
     "local-search": ("numba",),
@@ -83,7 +84,7 @@ def measure(problem: ro.Problem, run: Run) -> dict[str, object]:
     try:
         solution = ro.solve(problem, run.solver, time_limit_seconds=run.limit, threads=run.threads)
     except ro.BackendFailure as error:
-        return _without_answer(hard_report.TOO_LARGE if "license" in str(error) else f"failed: {error}")
+        return _without_answer(hard_report.TOO_LARGE if "too large" in str(error) else f"failed: {error}")
     return {
         "status": solution.status.value,
         "objective": solution.objective,
@@ -102,25 +103,21 @@ def _without_answer(status: str) -> dict[str, object]:
 
 
 def run_apart(run: Run, of_tables: Sequence[str]) -> dict[str, object]:
-    """Have it measured in a process of its own; one that does not end is killed."""
+    """Have it measured in a process of its own."""
     limits = ["--limit", str(run.limit), "--threads", str(run.threads)]
     which = ["--only", run.problem, "--one", run.problem, run.solver, run.without]
     folder = hard_ablation.folder_of(run.without)
     environment = os.environ | ({} if folder is None else {"NUMBA_CACHE_DIR": str(folder)})
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.hard", *which, *limits, *of_tables],
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=HERE.parent,
-            env=environment,
-            timeout=run.limit + GRACE_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return _without_answer("killed")
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.hard", *which, *limits, *of_tables],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=HERE.parent,
+        env=environment,
+        check=False,
+    )
     if done.returncode != 0:
-        return _without_answer(f"ended with {done.returncode}")
+        return _without_answer("killed" if done.returncode == -signal.SIGALRM else f"ended with {done.returncode}")
     outcome: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
     return outcome
 
@@ -193,12 +190,13 @@ def runs_of(names: Sequence[str], solvers: Sequence[str], limit: float, threads:
 
 
 def run_here(options: argparse.Namespace, given: dict[str, ro.Problem]) -> None:
-    """Measure the one run that the options name, and print it."""
+    """Measure the one run that the options name, and print it; a solver that does not end is killed."""
     name, solver, without = options.one
     if without:
         hard_ablation.switch_off(without)
     if solver in ("exact", "local-search"):
         warm_up()
+    signal.alarm(math.ceil(options.limit + GRACE_SECONDS))  # ends this process, whatever library has the word then
     print(json.dumps(measure(given[name], Run(name, solver, options.limit, options.threads, without))))
 
 
@@ -290,7 +288,9 @@ def ablate(options: argparse.Namespace, names: list[str]) -> None:
     ]
     path = options.out.with_name(f"{options.out.stem}-ablation.csv")
     measure_all(options, path, runs)
-    text = hard_report.ablation_section(records_of(path, runs), "`python -m benchmarks.hard --ablation`")
+    measured = records_of(path, runs)
+    hard_report.check(measured)
+    text = hard_report.ablation_section(measured, "`python -m benchmarks.hard --ablation`")
     if options.report and not options.table:
         hard_report.put_into_readme("ablation", text)
     print(text)

@@ -50,10 +50,12 @@ def verdicts(measured: pd.DataFrame) -> str:
     """Whether `exact` is ever behind, and on what; whatever comes out."""
     solvers = solvers_of(measured)
     provers = [solver for solver in solvers if solver != "local-search"]
-    lines = []
-    for solver in provers:
-        runs = measured[(measured["solver"] == solver) & (measured["status"] != TOO_LARGE)]
-        lines.append(f"- `{solver}` proved {(runs['status'] == 'optimal').sum()} of {len(runs)}.")
+    own = measured[measured["solver"] == OWN]
+    lines = [f"- `{OWN}` proved {(own['status'] == 'optimal').sum()} of {len(own)}."]
+    for rival in provers[1:]:
+        pairs = compared(measured, rival)
+        ours, theirs = ((pairs[column] == "optimal").sum() for column in ("status", "status_rival"))
+        lines.append(f"- `{rival}` proved {theirs} of the {len(pairs)} that it was given, and `{OWN}` {ours} of these.")
     for rival in provers[1:]:
         lines.append(_verdict("gap", rival, measured))
     for rival in solvers[1:]:
@@ -106,6 +108,8 @@ def _cell(run: dict[Any, Any] | None, best: float) -> str:
 
 def share_of(gap: float, best: float) -> str:
     """A gap in percent of an objective."""
+    if not math.isfinite(gap):
+        return "unknown"
     return f"{gap / best:.2%}" if best > 0 else f"{gap:.2g}"
 
 
