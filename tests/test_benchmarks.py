@@ -257,13 +257,13 @@ def test_a_run_goes_on_where_it_was_stopped(monkeypatch: pytest.MonkeyPatch, tmp
 
     def pretend(run: hard.Run, of_tables: object) -> dict[str, object]:
         if len(ran) == 3:
-            raise KeyboardInterrupt
+            raise InterruptedError
         ran.append(run)
         return {"status": "no_test", **hard.NOTHING, "seconds": 60.0, "build_seconds": 0.1}
 
     monkeypatch.setattr(hard, "run_apart", pretend)
     path = tmp_path / "hard.csv"
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(InterruptedError):
         hard.measure_missing(path, runs, [])
     assert list(hard.records_of(path, runs)["problem"]) == ["p", "p", "q"]
     del ran[:2]
