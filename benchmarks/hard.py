@@ -268,7 +268,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def compare(options: argparse.Namespace, names: list[str]) -> None:
     """Every solver on every problem."""
     measure_all(options, options.out, runs_of(names, options.solvers, options.limit, options.threads))
-    measured = records_of(options.out, runs_of(names, SOLVERS, options.limit, options.threads))
+    measured = some_records(options.out, runs_of(names, SOLVERS, options.limit, options.threads))
     hard_report.check(measured)
     text = hard_report.section(
         measured, "`python -m benchmarks.hard --table`" if options.table else "`make bench-hard`"
@@ -280,7 +280,7 @@ def compare(options: argparse.Namespace, names: list[str]) -> None:
 
 def ablate(options: argparse.Namespace, names: list[str]) -> None:
     """`exact` with all of its ingredients and without each, on some of the problems that it was measured on."""
-    whole = records_of(options.out, runs_of(names, ["exact"], options.limit, options.threads))
+    whole = some_records(options.out, runs_of(names, ["exact"], options.limit, options.threads))
     runs = [
         Run(name, "exact", options.limit, options.threads, without)
         for name in hard_ablation.chosen_problems(whole, options.limit)
@@ -288,12 +288,20 @@ def ablate(options: argparse.Namespace, names: list[str]) -> None:
     ]
     path = options.out.with_name(f"{options.out.stem}-ablation.csv")
     measure_all(options, path, runs)
-    measured = records_of(path, runs)
+    measured = some_records(path, runs)
     hard_report.check(measured)
     text = hard_report.ablation_section(measured, "`python -m benchmarks.hard --ablation`")
     if options.report and not options.table:
         hard_report.put_into_readme("ablation", text)
     print(text)
+
+
+def some_records(path: Path, runs: Sequence[Run]) -> pd.DataFrame:
+    """What was measured of these runs, if there is any."""
+    records = records_of(path, runs)
+    if records.empty:
+        sys.exit(f"{path} has no record of such a run: measure first, or name other problems, --limit or --threads.")
+    return records
 
 
 def measure_all(options: argparse.Namespace, path: Path, runs: Sequence[Run]) -> None:

@@ -274,6 +274,13 @@ def test_a_run_goes_on_where_it_was_stopped(monkeypatch: pytest.MonkeyPatch, tmp
     assert list(kept["solver"]) == ["pulp-highs"] * 2 and (kept["objective"] == math.inf).all()
 
 
+@pytest.mark.parametrize("what", [[], ["--ablation"]])
+def test_without_records_there_is_no_report(what: list[str], tmp_path: Path) -> None:
+    options = ["--report", "--only", "independent-40x120", "--out", str(tmp_path / "none.csv")]
+    with pytest.raises(SystemExit, match=r"none\.csv has no record of such a run: measure first"):
+        hard.main([*options, *what])
+
+
 def test_a_table_of_ones_own_is_measured_in_a_process_of_its_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
