@@ -6,7 +6,7 @@ RELEASE := $(CURDIR)/.venv-release
 # Style and types are checked while kernels are compiled.
 MAKEFLAGS += --jobs=2
 
-.PHONY: demo test test-quick lint typecheck kernels-of-searches kernels-of-games pytest test-lowest release-check pictures bench bench-quick bench-methods bench-kernels bench-first bench-page bench-many bench-proofs bench-exact clean help
+.PHONY: demo test test-quick lint typecheck kernels-of-searches kernels-of-games pytest test-lowest release-check pictures bench bench-quick bench-methods bench-kernels bench-first bench-page bench-many bench-proofs bench-exact bench-hard clean help
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -70,6 +70,10 @@ bench-proofs: $(VENV)/installed  ## time the checker of certificates beside the 
 
 bench-exact: $(VENV)/installed  ## time the exact solver and MILP solvers, and write benchmarks/README.md
 	$(BIN)/python -m benchmarks.exact
+
+bench-hard: $(VENV)/installed  ## sixty hard problems, a minute each for exact and MILP solvers; it goes on where it was stopped
+	$(BIN)/python -m benchmarks.hard
+	$(BIN)/python -m benchmarks.hard --report
 
 # Without evaluation harnesses: what they require is newer than our lowest, of rich for instance.
 test-lowest:  ## run the tests with the lowest versions of all dependencies
