@@ -10,9 +10,10 @@ one, with means over repetitions, and ``--within-cases`` maps the results of eve
 units of their own. Cases and policies with missing results are left out, the worst first. ``--domain arrows`` is Racing
 Arrows, both roles.
 
-Intervals are those of tests of ``--interval-sizes``, with and without an offset, on random held-out policies, as often
-as it takes to hold out ``--held-out`` of them; ``--intervals-only`` leaves out the rest. What they cover is printed
-with its standard error over replicas: policies that are held out together share a test.
+Intervals are those of tests of ``--interval-sizes``, with and without an offset, on random held-out policies, in
+``--interval-replicas`` (as many as it takes to hold out 600 policies, unless given); ``--intervals-only`` leaves out
+the rest. What they cover is printed with its standard error over replicas: policies that are held out together share a
+test.
 
 Every run writes its trials and its intervals as CSV; ``--join A.csv B.csv`` reads several of them and prints what they
 say together, and with ``--figure`` draws it.
@@ -121,10 +122,10 @@ def regrets(trials: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["table", "size", "kind", "best", "recommended", "regret"])
 
 
-def random_splits(n_policies: int, replicas: int) -> Iterator[tuple[int, IntArray, IntArray]]:
-    """Replica, tuning policies and held-out ones, for intervals."""
+def random_splits(n_policies: int, replicas: int | None = None) -> Iterator[tuple[int, IntArray, IntArray]]:
+    """Replica, tuning policies and held-out ones, for intervals; as many replicas as it takes, unless given."""
     n_held_out = _held_out_together(n_policies)
-    for replica in range(replicas):
+    for replica in range(replicas_for_intervals(n_policies) if replicas is None else replicas):
         order = np.random.default_rng([7, replica]).permutation(n_policies)
         yield replica, np.sort(order[n_held_out:]), order[:n_held_out]
 
@@ -133,9 +134,9 @@ def _held_out_together(n_policies: int) -> int:
     return max(1, round(HELD_OUT * n_policies), n_policies - MOST_TUNED_ON)
 
 
-def replicas_for_intervals(n_policies: int, fewest_held_out: int) -> int:
-    """As many as it takes to hold out so many policies, and to say how far they differ."""
-    return max(FEWEST_REPLICAS, math.ceil(fewest_held_out / _held_out_together(n_policies)))
+def replicas_for_intervals(n_policies: int) -> int:
+    """As many as it takes to hold out enough policies, and to say how far they differ."""
+    return max(FEWEST_REPLICAS, math.ceil(FEWEST_HELD_OUT / _held_out_together(n_policies)))
 
 
 def coverage(
@@ -273,8 +274,8 @@ def main() -> None:
     """Run it and print what came of it."""
     arguments = _parse()
     if arguments.join:
-        trials = pd.concat([pd.read_csv(path) for path in arguments.join], ignore_index=True)
-        covered = pd.concat([pd.read_csv(_beside(path)) for path in arguments.join], ignore_index=True)
+        trials = _joined([path for path in arguments.join if path.exists()])  # none are written by --intervals-only
+        covered = _joined([_beside(path) for path in arguments.join])
     else:
         trials, covered = _run(_tables(arguments), arguments)
         if len(trials):
@@ -283,6 +284,10 @@ def main() -> None:
     tell(trials, covered)
     if arguments.figure is not None:
         draw(trials, arguments.figure)
+
+
+def _joined(paths: list[Path]) -> pd.DataFrame:
+    return pd.concat([pd.DataFrame(), *map(pd.read_csv, paths)], ignore_index=True)
 
 
 def _beside(path: Path) -> Path:
@@ -321,7 +326,7 @@ def _run(tables: dict[str, FloatArray], arguments: argparse.Namespace) -> tuple[
         for size in arguments.interval_sizes
         if 2 * size <= len(results)
         for offset in (False, True)
-        for split in random_splits(results.shape[1], replicas_for_intervals(results.shape[1], arguments.held_out))
+        for split in random_splits(results.shape[1], arguments.interval_replicas)
     )
     return _rows(trials), _rows(covered)
 
@@ -346,7 +351,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--sizes", type=_numbers, default=list(SIZES))
     parser.add_argument("--intervals-only", action="store_true")
     parser.add_argument("--interval-sizes", type=_numbers, default=list(INTERVAL_SIZES))
-    parser.add_argument("--held-out", type=int, default=FEWEST_HELD_OUT)
+    parser.add_argument("--interval-replicas", type=int)
     parser.add_argument("--replicas", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, default=OUT)
