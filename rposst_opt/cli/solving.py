@@ -240,8 +240,7 @@ def score(
 ) -> None:
     """Apply a test to new policies: their scores with intervals, and their ranking, highest first.
 
-    Of the results, only those on the test's cases are needed, unless jackknife+ intervals are asked for; other cases
-    may be missing.
+    Of the results, only those on the test's cases are needed, unless jackknife+ intervals are asked for.
     """
     from rposst_opt.files.records import as_json as to_json
     from rposst_opt.files.records import read_test

@@ -20,8 +20,9 @@ on all cases of the tests :math:`w_{-j}`, which nobody runs for the sake of a sm
 asked for: that the choice of cases changes is in :math:`R_j`, and again in :math:`w_{-j} \cdot a`.
 
 Where there are so many policies that leaving them out one by one takes too long, they are left out in folds, and
-:math:`w_{-j}` is the test without all of j's fold (CV+, of the same paper). Its tests know fewer policies than the one
-that is scored with, so it is off by a little more, and the intervals are a little wider.
+:math:`w_{-j}` is the test without all of j's fold (CV+, of the same paper, with a bound that is a little lower). Its
+tests know fewer policies than the one that is scored with, so it is off by a little more, and the intervals are a
+little wider.
 """
 
 import math
