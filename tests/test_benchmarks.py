@@ -160,11 +160,40 @@ def test_regret_is_the_recommended_error_over_the_best_ways_in_hindsight() -> No
 def test_intervals_are_counted_on_held_out_policies() -> None:
     rng = np.random.default_rng(0)
     results = rng.normal(size=20) + rng.normal(size=(6, 20)) / 4
-    found = unseen.coverage("t", results, 2, replicas=2, offset=True)
-    assert found["policies"] == 8
-    # The middle of all three is much the same; tuning errors make the narrowest.
-    assert found["tuning_width"] < found["jackknife_width"] and found["tuning_width"] < found["jackknife+_width"]
-    assert found["tuning_covered"] <= found["jackknife+_covered"] <= 1.0
+    ((_, tuning, held_out),) = unseen.random_splits(20, 1)
+    assert sorted([*tuning, *held_out]) == list(range(20)) and len(held_out) == 4
+    found = {(row["estimator"], row["way"]): row for row in unseen.coverage("t", results, 2, True, 0, tuning, held_out)}
+    ways = ["jackknife", "between ranks", "tuning", "jackknife+", "halfway"]
+    assert [way for estimator, way in found if estimator == "weights"] == ways
+    assert [way for estimator, way in found if estimator == "ridge"] == ways[:3]
+    width = {way: found["weights", way]["width"] for way in ways}
+    assert width["tuning"] < width["between ranks"] < width["jackknife"]  # 0.9 · 17 is no whole number
+    assert width["halfway"] == pytest.approx((width["jackknife"] + width["jackknife+"]) / 2)
+    assert all(0 <= row["covered"] <= row["policies"] == 4 for row in found.values())
+    assert found["weights", "tuning"]["covered"] <= found["weights", "jackknife"]["covered"]
+
+
+def test_where_policies_are_many_all_but_those_that_are_tuned_on_are_held_out() -> None:
+    assert [len(held_out) for _, _, held_out in unseen.random_splits(83, 2)] == [19, 19]
+    assert len(list(unseen.random_splits(83))) == 32  # 31 of them would hold out 589
+    assert len(list(unseen.random_splits(448))) == unseen.FEWEST_REPLICAS
+
+
+def test_shares_that_are_covered_have_their_error_over_replicas() -> None:
+    place = {"table": "t", "size": 3, "offset": False, "estimator": "weights", "policies": 4}
+    trials = pd.DataFrame(
+        [
+            place | {"replica": replica, "way": way, "covered": covered, "width": width}
+            for way, rows in {"jackknife": [(4, 3.0), (2, 5.0)], "tuning": [(2, 1.0), (2, 3.0)]}.items()
+            for replica, (covered, width) in enumerate(rows)
+        ]
+    )
+    found = unseen.shares_covered(trials)
+    assert found["way"].tolist() == ["jackknife", "tuning"]
+    assert found["policies"].tolist() == [8, 8] and found["replicas"].tolist() == [2, 2]
+    assert found["share"].tolist() == [0.75, 0.5]
+    assert found["standard_error"].tolist() == [0.25, 0.0]  # half the difference of two shares
+    assert found["ratio"].tolist() == [2.0, 1.0]
 
 
 # Hard problems
