@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 RELEASE := $(CURDIR)/.venv-release
 # Style and types are checked while kernels are compiled.
 MAKEFLAGS += --jobs=2
+# What Python compiles is kept, whatever the environment says: every worker of pytest would compile it again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-quick lint typecheck kernels-of-searches kernels-of-games pytest test-lowest release-check pictures bench bench-quick bench-methods bench-kernels bench-first bench-page bench-many bench-proofs bench-exact bench-hard clean help
 
@@ -23,8 +25,12 @@ lint: $(VENV)/installed  ## check style
 typecheck: $(VENV)/installed  ## check types
 	$(BIN)/mypy
 
-# Some tests wait, for a browser or for other processes: two workers more than there are cores use the time.
-WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+# Some tests wait, for a browser or for other processes: one worker more than there are cores uses the time. Still more
+# would not pay: every worker imports and collects all tests for itself.
+WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+
+# Matrices in tests are small, and threads of linear algebra that wait for each other take time from other workers.
+pytest test-quick: export OPENBLAS_NUM_THREADS = 1
 
 # Kernels are compiled before tests are, so that no two of them do it at the same time.
 kernels-of-searches: $(VENV)/installed
