@@ -5,8 +5,10 @@ BIN := $(VENV)/bin
 RELEASE := $(CURDIR)/.venv-release
 # Style and types are checked while kernels are compiled.
 MAKEFLAGS += --jobs=2
+# What Python compiles is kept, whatever the environment says: every worker of pytest would compile it again.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-quick lint typecheck kernels-of-searches kernels-of-games pytest test-lowest release-check pictures bench bench-quick bench-methods bench-kernels bench-first bench-page bench-many bench-proofs bench-exact clean help
+.PHONY: demo test test-quick lint typecheck kernels-of-searches kernels-of-games pytest test-lowest release-check pictures bench bench-quick bench-methods bench-kernels bench-first bench-page bench-many bench-proofs bench-exact bench-hard clean help
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -23,8 +25,12 @@ lint: $(VENV)/installed  ## check style
 typecheck: $(VENV)/installed  ## check types
 	$(BIN)/mypy
 
-# Some tests wait, for a browser or for other processes: two workers more than there are cores use the time.
-WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+# Some tests wait, for a browser or for other processes: one worker more than there are cores uses the time. Still more
+# would not pay: every worker imports and collects all tests for itself.
+WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+
+# Matrices in tests are small, and threads of linear algebra that wait for each other take time from other workers.
+pytest test-quick: export OPENBLAS_NUM_THREADS = 1
 
 # Kernels are compiled before tests are, so that no two of them do it at the same time.
 kernels-of-searches: $(VENV)/installed
@@ -70,6 +76,10 @@ bench-proofs: $(VENV)/installed  ## time the checker of certificates beside the 
 
 bench-exact: $(VENV)/installed  ## time the exact solver and MILP solvers, and write benchmarks/README.md
 	$(BIN)/python -m benchmarks.exact
+
+bench-hard: $(VENV)/installed  ## sixty hard problems, a minute each for exact and MILP solvers; it goes on where it was stopped
+	$(BIN)/python -m benchmarks.hard
+	$(BIN)/python -m benchmarks.hard --report
 
 # Without evaluation harnesses: what they require is newer than our lowest, of rich for instance.
 test-lowest:  ## run the tests with the lowest versions of all dependencies

@@ -44,7 +44,8 @@ def measure(backend: str, n: int, size: int, time_limit_seconds: float | None) -
     repeats = REPEATS if backend == "exact" else 1
     if backend == "exact":
         ro.solve(racing_arrows_problem(20, 2), backend)  # compiles, or loads
-    runs = [ro.solve(problem, backend, time_limit_seconds=time_limit_seconds) for _ in range(repeats)]
+    threads = available_cores()  # HiGHS takes half of them by itself
+    runs = [ro.solve(problem, backend, time_limit_seconds=time_limit_seconds, threads=threads) for _ in range(repeats)]
     return {
         "backend": backend,
         "n": n,

@@ -10,7 +10,11 @@ one, with means over repetitions, and ``--within-cases`` maps the results of eve
 units of their own. Cases and policies with missing results are left out, the worst first. ``--domain arrows`` is Racing
 Arrows, both roles.
 
-Intervals are those of the first size, of tests with and without an offset; ``--intervals-only`` leaves out the rest.
+Intervals are those of tests of ``--interval-sizes``, with and without an offset, on random held-out policies, in
+``--interval-replicas`` (as many as it takes to hold out 600 policies, unless given); ``--intervals-only`` leaves out
+the rest. What they cover is printed with its standard error over replicas: policies that are held out together share a
+test.
+
 Every run writes its trials and its intervals as CSV; ``--join A.csv B.csv`` reads several of them and prints what they
 say together, and with ``--figure`` draws it.
 """
@@ -18,7 +22,6 @@ say together, and with ``--figure`` draws it.
 import argparse
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +31,13 @@ from joblib import Parallel, delayed
 
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.backends import solve
-from rposst_opt.estimators import ESTIMATORS
+from rposst_opt.efficient_test import EfficientTest
+from rposst_opt.estimators import ESTIMATORS, WEIGHTS
 from rposst_opt.experiments.domains import racing_arrows
+from rposst_opt.problem import Problem
 from rposst_opt.results import full_scores
-from rposst_opt.unseen.error_bars import intervals, leave_out
-from rposst_opt.unseen.procedures import Purpose, attempt
+from rposst_opt.unseen.error_bars import JACKKNIFE, JACKKNIFE_PLUS, LeftOut, intervals, leave_out
+from rposst_opt.unseen.procedures import EFFORT, KICKS, LEAST_EFFORT, Purpose, attempt
 from rposst_opt.unseen.recommendation import recommend
 from rposst_opt.unseen.splits import Kind, strongest
 from rposst_opt.unseen.validation import Validation, validate
@@ -41,8 +46,13 @@ SELECTIONS = ("rposst", "rposst-offset", "greedy-ridge", "kmeans", "stratified",
 SIZES = (3, 10, 30, 100)
 HELD_OUT, LEFT_AWAY = 0.2, 0.1
 OUT = Path(__file__).with_suffix(".csv")
-MOST_COVERED = 80  # policies, for intervals that leave them out one by one
-FEWEST_COVERED, LEVEL = 120, 0.9
+LEVEL = 0.9  # of intervals
+INTERVAL_SIZES, FEWEST_HELD_OUT = (3, 10), 600
+MOST_TUNED_ON = 64  # for intervals: as many policies as can be left out again and again
+ESTIMATORS_WITH_INTERVALS = [method for method in ESTIMATORS if method != "aipw"]  # which takes longer than all others
+MOST_SETS = 100_000  # of cases, for intervals of tests that are proved to be the best
+FEWEST_REPLICAS = 20  # of intervals, where many policies are held out together
+WAY = ["table", "size", "offset", "estimator", "way"]
 NAMED = 12  # ways that are shown, the best ones
 
 
@@ -112,46 +122,98 @@ def regrets(trials: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["table", "size", "kind", "best", "recommended", "regret"])
 
 
-def coverage(name: str, results: FloatArray, size: int, replicas: int, offset: bool) -> dict[str, Any]:
-    """How many random held-out policies the intervals cover, and how wide they are on average.
+def random_splits(n_policies: int, replicas: int | None = None) -> Iterator[tuple[int, IntArray, IntArray]]:
+    """Replica, tuning policies and held-out ones, for intervals; as many replicas as it takes, unless given."""
+    n_held_out = _held_out_together(n_policies)
+    for replica in range(replicas_for_intervals(n_policies) if replicas is None else replicas):
+        order = np.random.default_rng([7, replica]).permutation(n_policies)
+        yield replica, np.sort(order[n_held_out:]), order[:n_held_out]
 
-    Beside jackknife+ stand the jackknife, which has the score itself in the middle whatever tests without a policy say,
-    and what one would say from tuning errors alone.
-    """
-    totals: dict[str, list[float]] = {}
-    count = 0
-    for kind, _, tuning, held_out in splits(results, replicas):
-        if kind is Kind.ALIKE:
-            count += len(held_out)
-            for way, (low, high, full) in _ends(results[:, tuning], results[:, held_out], size, offset).items():
-                so_far = totals.setdefault(way, [0.0, 0.0])
-                so_far[0] += int(((low <= full) & (full <= high)).sum())
-                so_far[1] += float((high - low).sum())
-    found = {"table": name, "size": size, "offset": offset, "policies": count}
-    for way, (covered, width) in totals.items():
-        found |= {f"{way}_covered": covered / count, f"{way}_width": width / count}
-    return found
+
+def _held_out_together(n_policies: int) -> int:
+    return max(1, round(HELD_OUT * n_policies), n_policies - MOST_TUNED_ON)
+
+
+def replicas_for_intervals(n_policies: int) -> int:
+    """As many as it takes to hold out enough policies, and to say how far they differ."""
+    return max(FEWEST_REPLICAS, math.ceil(FEWEST_HELD_OUT / _held_out_together(n_policies)))
+
+
+def coverage(
+    name: str, results: FloatArray, size: int, offset: bool, replica: int, tuning: IntArray, held_out: IntArray
+) -> list[dict[str, Any]]:
+    """Of one replica, by estimator and way: how many held-out policies intervals cover, and how wide they are."""
+    known, others = results[:, tuning], results[:, held_out]
+    purpose = Purpose(offset=offset)
+    problem, scale = purpose.problem(known, size)
+    backend, options = _gentle_backend(problem)
+    left_out = leave_out(known, size, purpose, backend=backend, options=options, estimators=ESTIMATORS_WITH_INTERVALS)
+    chosen = solve(problem, backend, **options).test
+    assert chosen is not None and left_out is not None
+    test, full = chosen.in_file_units(scale), full_scores(problem.targets, others)[0]
+    place = {"table": name, "size": size, "offset": offset, "replica": replica, "policies": len(held_out)}
+    return [
+        place
+        | {
+            "estimator": method,
+            "way": way,
+            "covered": int(((low <= full) & (full <= high)).sum()),
+            "width": float((high - low).mean()),
+        }
+        for method in ESTIMATORS_WITH_INTERVALS
+        for way, (low, high) in _ends(test, left_out, known, others, method).items()
+    ]
+
+
+def _gentle_backend(problem: Problem) -> tuple[str, dict[str, Any]]:
+    """Who chooses: the proved optimum where sets are few, as by default; elsewhere local search, as in `validate`."""
+    if problem.n_tuples <= MOST_SETS:
+        return "exact", {"threads": 1}
+    effort = max(LEAST_EFFORT, EFFORT // problem.n_chosen**2)
+    return "local-search", {"kicks": KICKS, "threads": 1, "effort": effort}
 
 
 def _ends(
-    known: FloatArray, others: FloatArray, size: int, offset: bool
-) -> dict[str, tuple[FloatArray, FloatArray, FloatArray]]:
-    """By way: the lower and the upper ends of the intervals of other policies, and their full scores."""
-    purpose = Purpose(offset=offset)
-    problem, scale = purpose.problem(known, size)
-    options: dict[str, Any] = {"kicks": 1, "threads": 1}
-    left_out = leave_out(known, size, purpose, backend="local-search", options=options)
-    chosen = solve(problem, "local-search", **options).test
-    assert chosen is not None and left_out is not None
-    test, full = chosen.in_file_units(scale), full_scores(problem.targets, others)[0]
-    plus = intervals(test, left_out, others, level=LEVEL)
-    alone = intervals(test, replace(left_out, tests=(test,) * len(left_out.tests)), others, level=LEVEL)
-    radius = np.quantile(np.abs(test.score(known) - full_scores(problem.targets, known)[0]), LEVEL)
-    return {
-        "jackknife+": (plus.low, plus.high, full),
-        "jackknife": (alone.low, alone.high, full),
-        "tuning": (plus.scores - radius, plus.scores + radius, full),
+    test: EfficientTest, left_out: LeftOut, known: FloatArray, others: FloatArray, method: str
+) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """By way: the lower and the upper ends of the intervals of other policies.
+
+    Beside those of `rposst score` stand the jackknife with a radius between two errors, where the level lies between
+    their ranks; for the test's own weights, ends halfway between those of the jackknife and of jackknife+; and what one
+    would say from the errors on tuning policies alone.
+    """
+    alone = intervals(test, left_out, others, method=method, level=LEVEL)
+    radii = np.abs(left_out.errors[method][0])
+    between = float(np.quantile(radii, LEVEL, method="weibull"))
+    tuned = float(np.quantile(np.abs(test.estimate(known, method) - known.mean(axis=0)), LEVEL))
+    found = {
+        JACKKNIFE: (alone.low, alone.high),
+        "between ranks": (alone.scores - between, alone.scores + between),
+        "tuning": (alone.scores - tuned, alone.scores + tuned),
     }
+    if method == WEIGHTS:
+        plus = intervals(test, left_out, others, level=LEVEL, kind=JACKKNIFE_PLUS)
+        found[JACKKNIFE_PLUS] = (plus.low, plus.high)
+        found["halfway"] = ((alone.low + plus.low) / 2, (alone.high + plus.high) / 2)
+    return found
+
+
+def shares_covered(covered: pd.DataFrame) -> pd.DataFrame:
+    """By table, size, offset, estimator and way: the share that is covered, and the width over that from tuning errors.
+
+    The standard error is that of the mean over replicas, which are random splits of the same policies.
+    """
+    by_replica = covered.assign(share=covered["covered"] / covered["policies"]).groupby(WAY, sort=False)
+    found = by_replica.agg(
+        policies=("policies", "sum"),
+        replicas=("replica", "count"),
+        share=("share", "mean"),
+        standard_error=("share", "sem"),
+        width=("width", "mean"),
+    ).reset_index()
+    naive = found[found["way"] == "tuning"][[*WAY[:-1], "width"]]
+    beside = found.merge(naive, on=WAY[:-1], suffixes=("", "_by_tuning"))
+    return beside.assign(ratio=beside["width"] / beside["width_by_tuning"]).drop(columns="width_by_tuning")
 
 
 def rivals(trials: pd.DataFrame) -> pd.DataFrame:
@@ -189,9 +251,14 @@ def tell(trials: pd.DataFrame, covered: pd.DataFrame) -> None:
     if len(trials):
         _tell_trials(trials)
     if len(covered):
-        print(covered.round(3).to_string(index=False))
-        shares = [column for column in covered.columns.astype(str) if column.endswith("covered")]
-        print(covered.groupby("offset")[shares].mean().round(3).to_string())
+        _tell_coverage(shares_covered(covered))
+
+
+def _tell_coverage(shares: pd.DataFrame) -> None:
+    for place, ways in shares.groupby(["estimator", "size", "way"], sort=False):
+        low, high = ways["share"].min(), ways["share"].max()
+        print(*place, f"cover {low:.3f} to {high:.3f}, {ways['share'].mean():.3f} on average over tables")
+    print(shares[shares["estimator"] == WEIGHTS].round(3).to_string(index=False))
 
 
 def _tell_trials(trials: pd.DataFrame) -> None:
@@ -207,8 +274,8 @@ def main() -> None:
     """Run it and print what came of it."""
     arguments = _parse()
     if arguments.join:
-        trials = pd.concat([pd.read_csv(path) for path in arguments.join], ignore_index=True)
-        covered = pd.concat([pd.read_csv(_beside(path)) for path in arguments.join], ignore_index=True)
+        trials = _joined([path for path in arguments.join if path.exists()])  # none are written by --intervals-only
+        covered = _joined([_beside(path) for path in arguments.join])
     else:
         trials, covered = _run(_tables(arguments), arguments)
         if len(trials):
@@ -217,6 +284,10 @@ def main() -> None:
     tell(trials, covered)
     if arguments.figure is not None:
         draw(trials, arguments.figure)
+
+
+def _joined(paths: list[Path]) -> pd.DataFrame:
+    return pd.concat([pd.DataFrame(), *map(pd.read_csv, paths)], ignore_index=True)
 
 
 def _beside(path: Path) -> Path:
@@ -250,23 +321,22 @@ def _run(tables: dict[str, FloatArray], arguments: argparse.Namespace) -> tuple[
     run = Parallel(n_jobs=arguments.jobs, batch_size=1, verbose=10)
     trials = [] if arguments.intervals_only else run(delayed(trial)(*each) for each in asked)
     covered = run(
-        delayed(coverage)(name, some, arguments.sizes[0], _replicas_for_intervals(some, arguments.replicas), offset)
-        for name, some in ((name, _some_policies(results)) for name, results in tables.items())
+        delayed(coverage)(name, results, size, offset, *split)
+        for name, results in tables.items()
+        for size in arguments.interval_sizes
+        if 2 * size <= len(results)
         for offset in (False, True)
+        for split in random_splits(results.shape[1], arguments.interval_replicas)
     )
-    return pd.DataFrame([row for rows in trials for row in rows]), pd.DataFrame(covered)
+    return _rows(trials), _rows(covered)
 
 
-def _some_policies(results: FloatArray) -> FloatArray:
-    """As many policies as can be left out one by one, at random where there are more."""
-    chosen = np.random.default_rng(7).permutation(results.shape[1])[:MOST_COVERED]
-    return results[:, np.sort(chosen)]
+def _rows(found: list[list[dict[str, Any]]]) -> pd.DataFrame:
+    return pd.DataFrame([row for rows in found for row in rows])
 
 
-def _replicas_for_intervals(results: FloatArray, replicas: int) -> int:
-    """As many as it takes to hold out enough policies for a share to mean something."""
-    held_out = max(1, round(HELD_OUT * results.shape[1]))
-    return max(replicas, int(-(-FEWEST_COVERED // held_out)))
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
 
 
 def _parse() -> argparse.Namespace:
@@ -278,8 +348,10 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--transpose", action="store_true")
     parser.add_argument("--long", metavar="CASE,POLICY,VALUE")
     parser.add_argument("--within-cases", action="store_true")
-    parser.add_argument("--sizes", type=lambda text: [int(part) for part in text.split(",")], default=list(SIZES))
+    parser.add_argument("--sizes", type=_numbers, default=list(SIZES))
     parser.add_argument("--intervals-only", action="store_true")
+    parser.add_argument("--interval-sizes", type=_numbers, default=list(INTERVAL_SIZES))
+    parser.add_argument("--interval-replicas", type=int)
     parser.add_argument("--replicas", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, default=OUT)

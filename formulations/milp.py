@@ -11,9 +11,10 @@ required cases; the rest is the epigraph (`formulations.epigraph`) of that tuple
 big-M constraint with M = 1, which is as tight as can be, since weights on the simplex are at most 1. Forbidden cases
 have no variables at all.
 
-*What is believed.* PuLP's status 1 also covers a mere incumbent at a time limit, so `sol_status` decides. A bound is
-the solver's own where it shows one (HiGHS, SCIP, Gurobi); CBC shows none, so its bound is the optimal value if it
-claims optimality, and -inf otherwise. A relative gap of zero is asked for, where solvers would stop at 1e-4.
+*What is believed.* PuLP's status 1 also covers a mere incumbent at a time limit, so `sol_status` decides; save for
+Gurobi, whose incumbents PuLP does not tell of, so that Gurobi itself is asked. A bound is the solver's own where it
+shows one (HiGHS, SCIP, Gurobi); CBC shows none, so its bound is the optimal value if it claims optimality, and -inf
+otherwise. A relative gap of zero is asked for, where solvers would stop at 1e-4.
 """
 
 import importlib
@@ -37,7 +38,7 @@ import pulp  # noqa: E402
 
 from formulations.epigraph import Epigraph, make_epigraph, selected_test  # noqa: E402
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Stats  # noqa: E402
-from rposst_opt.errors import BackendFailure  # noqa: E402
+from rposst_opt.errors import BackendFailure, ProblemError  # noqa: E402
 from rposst_opt.problem import Need, Problem  # noqa: E402
 
 SOLVERS_INFINITY = 1e20  # what SCIP, and others above it, write for infinity
@@ -49,43 +50,57 @@ class MilpSolver:
     """What has to be known about a solver that PuLP calls."""
 
     package: str  # its import name
-    make: Callable[[float | None], Any]  # from a time limit in seconds
+    make: Callable[[float | None, int | None], Any]  # from a time limit in seconds and a number of threads
     bound: Callable[[Any], float] | None  # from the solver's own model, after solving; None: it shows no bound
+    has_incumbent: Callable[[Any], bool] | None = None  # so too, where PuLP does not tell
+    refusal: str | None = None  # the exception of its package by which it refuses a program, if it may
     tolerance: float = 1e-6  # what its answers are good for, relative to the scale of the losses
     extra: str | None = None  # the extra of this distribution that installs it
 
 
-def _cbc(time_limit: float | None) -> Any:
+def _cbc(time_limit: float | None, threads: int | None) -> Any:
     with warnings.catch_warnings():
         # PuLP 4 will leave CBC out; until then it comes along, and its users are told to install it apart.
         warnings.simplefilter("ignore")
-        return pulp.PULP_CBC_CMD(msg=False, timeLimit=time_limit, gapRel=0, gapAbs=0)
+        return pulp.PULP_CBC_CMD(msg=False, timeLimit=time_limit, threads=threads, gapRel=0, gapAbs=0)
 
 
-def _highs(time_limit: float | None) -> Any:
+def _highs(time_limit: float | None, threads: int | None) -> Any:
+    if threads is not None:
+        importlib.import_module("highspy").Highs.resetGlobalScheduler(True)  # it has the threads of the run before
     tight = {
         "primal_feasibility_tolerance": 1e-9,
         "dual_feasibility_tolerance": 1e-9,
         "mip_feasibility_tolerance": 1e-9,
     }
-    return pulp.HiGHS(msg=False, timeLimit=time_limit, gapRel=0, gapAbs=0, **tight)
+    return pulp.HiGHS(msg=False, timeLimit=time_limit, threads=threads, gapRel=0, gapAbs=0, **tight)
 
 
-def _scip(time_limit: float | None) -> Any:
-    return pulp.SCIP_PY(msg=False, timeLimit=time_limit, gapRel=0)
+def _scip(time_limit: float | None, threads: int | None) -> Any:
+    return pulp.SCIP_PY(msg=False, timeLimit=time_limit, gapRel=0)  # it has one thread, and PuLP warns of any other
 
 
-def _gurobi(time_limit: float | None) -> Any:
+def _gurobi(time_limit: float | None, threads: int | None) -> Any:
     # In an environment of its own that is told to be silent first: settings are announced on standard output otherwise.
-    silent = {"OutputFlag": 0, "MIPGapAbs": 0, "FeasibilityTol": 1e-9, "IntFeasTol": 1e-9}
-    return pulp.GUROBI(msg=False, timeLimit=time_limit, gapRel=0, manageEnv=True, envOptions=silent)
+    # Zeros are for the environment too, since PuLP takes a gap or a time limit of zero for none at all.
+    settings = {"OutputFlag": 0, "MIPGap": 0, "MIPGapAbs": 0, "FeasibilityTol": 1e-9, "IntFeasTol": 1e-9}
+    settings |= {"TimeLimit": time_limit} if time_limit is not None else {}
+    settings |= {"Threads": threads} if threads is not None else {}
+    return pulp.GUROBI(msg=False, manageEnv=True, envOptions=settings)
 
 
 SOLVERS: dict[str, MilpSolver] = {
     "CBC": MilpSolver("pulp", _cbc, bound=None),
     "HIGHS": MilpSolver("highspy", _highs, lambda model: float(model.getInfo().mip_dual_bound)),
     "SCIP": MilpSolver("pyscipopt", _scip, lambda model: float(model.getDualbound()), extra="solvers"),
-    "GUROBI": MilpSolver("gurobipy", _gurobi, lambda model: float(model.ObjBound), extra="gurobi"),
+    "GUROBI": MilpSolver(
+        "gurobipy",
+        _gurobi,
+        lambda model: float(model.ObjBound),
+        has_incumbent=lambda model: bool(model.SolCount > 0),
+        refusal="GurobiError",
+        extra="gurobi",
+    ),
 }
 
 
@@ -170,9 +185,17 @@ class MilpSelection:
     ----------
     solver : str
         A name from `SOLVERS`.
+    threads : int, optional
+        As many as the solver takes by itself, by default. SCIP has one.
     """
 
     solver: str = "HIGHS"
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a number of threads below one."""
+        if self.threads is not None and self.threads < 1:
+            raise ProblemError(f"`threads` must be at least 1, got {self.threads!r}.")
 
     @property
     def capabilities(self) -> Capabilities:
@@ -194,14 +217,14 @@ class MilpSelection:
         started = time.perf_counter()
         program = selection_program(problem)
         built = time.perf_counter()
-        program.model.solve(solver.make(budget.time_limit_seconds))
+        self._run(program, budget)
         stats = Stats(build_seconds=built - started, solve_seconds=time.perf_counter() - built)
         proved = program.model.sol_status == PROVED_OPTIMAL
         limit = None if proved else Limit.TIME
         unit = program.epigraph.unit
         shown = -SOLVERS_INFINITY if solver.bound is None else solver.bound(program.model.solverModel)
         bound = shown * unit if shown > -SOLVERS_INFINITY else float("-inf")
-        if program.model.sol_status not in (PROVED_OPTIMAL, INCUMBENT_ONLY):
+        if not (proved or self._has_incumbent(program)):
             if budget.reached() is None:
                 raise BackendFailure(f"{self.solver} ended with {pulp.LpStatus[program.model.status]!r} and no test.")
             return Candidate(test=None, lower_bound=bound, limit=limit, stats=stats)
@@ -218,3 +241,25 @@ class MilpSelection:
             limit=limit,
             stats=stats,
         )
+
+    def _run(self, program: SelectionProgram, budget: Budget) -> None:
+        """Have the program solved; a solver's refusal is told as such."""
+        solver = SOLVERS[self.solver]
+        try:
+            program.model.solve(solver.make(budget.time_limit_seconds, self.threads))
+        except _refusals(solver) as error:
+            raise BackendFailure(f"{self.solver} refuses the program: {error}") from error
+
+    def _has_incumbent(self, program: SelectionProgram) -> bool:
+        """Whether there is a test without a proof."""
+        asked = SOLVERS[self.solver].has_incumbent
+        if asked is not None:
+            return asked(program.model.solverModel)
+        return bool(program.model.sol_status == INCUMBENT_ONLY)
+
+
+def _refusals(solver: MilpSolver) -> tuple[type[Exception], ...]:
+    if solver.refusal is None:
+        return ()
+    refusal: type[Exception] = getattr(importlib.import_module(solver.package), solver.refusal)
+    return (refusal,)

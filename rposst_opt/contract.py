@@ -30,13 +30,30 @@ class Limit(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far a run is."""
+    """How far a run is.
 
-    done: int  # tuples dealt with, or whatever `unit` says
-    total: int  # there are
-    objective: float  # of the best test so far
+    Attributes
+    ----------
+    done, total : int
+        Tuples dealt with, of all there are, or whatever `unit` says.
+    objective : float
+        Of the best test so far.
+    lower_bound : float
+    unit : str
+    share : float or None
+        Of the work, by a guess that only moves forward, and 1 at the end alone. None where `done` is all that is known:
+        the tuples that a search rules out at once say little about how far it is.
+    seconds_left : float or None
+        By the same guess, at the pace so far.
+    """
+
+    done: int
+    total: int
+    objective: float
     lower_bound: float = -float("inf")
     unit: str = "sets"
+    share: float | None = None
+    seconds_left: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +69,9 @@ class Stats:
     nodes: int = 0  # of a search tree
     cuts: int = 0  # learned
     kicks: int = 0  # of a local search, away from its best test
+    share_done: float | None = None  # of a search, by its own guess; None where `tuples` is all that is known
+    local_search_share: float = 0.0  # of a search's work that went into a local search beside it,
+    relaxation_share: float = 0.0  # and into the linear relaxation
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

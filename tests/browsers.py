@@ -55,7 +55,7 @@ class Browser:
         WebDriverWait(self.driver, 30, poll_frequency=0.05).until(lambda _: self.drawn_milliseconds() is not None)
 
     def look_at(self, page: Path, *, width: int = 1400) -> None:
-        """Open a file for a test that does nothing to it; if the test before did nothing either, it is open already."""
+        """Open a file for a test that only looks and points; if the test before did no more, it is open already."""
         if self._looked_at != (page, width):
             self.open(page, width=width)
             self._looked_at = page, width

@@ -78,7 +78,7 @@ def test_the_last_bits_of_results_and_targets_do_not_choose_the_answer() -> None
 
 
 def test_without_the_choice_among_ties_they_would(monkeypatch: pytest.MonkeyPatch) -> None:
-    def any_one(searchers: object, best: FoundTest, *others: object) -> tuple[list[FoundTest], bool]:
+    def any_one(searchers: object, best: FoundTest, *others: object, cut_short: bool) -> tuple[list[FoundTest], bool]:
         return [best], False
 
     def any_weights(weigher: Weigher, rows: IntArray, weights: FloatArray) -> Weighed:

@@ -1,4 +1,4 @@
-"""Error bars: the jackknife+ by hand, coverage by simulation, and what `solve` and `score` say of it."""
+"""Error bars: jackknife and jackknife+ by hand, coverage by counting, and what `solve` and `score` say of it."""
 
 import json
 from pathlib import Path
@@ -11,6 +11,7 @@ from commands import Run
 from sample_files import write_table
 
 import rposst_opt as ro
+from rposst_opt.estimators import ESTIMATORS
 from rposst_opt.unseen import error_bars
 from rposst_opt.unseen.error_bars import LeftOut, beyond_what_was_seen, intervals, leave_out
 from rposst_opt.unseen.procedures import Purpose
@@ -44,12 +45,48 @@ def test_every_policy_is_left_out_once_and_all_is_made_again() -> None:
         score = alone.weights @ results[list(alone.cases), policy]
         assert error == pytest.approx(score - results[:, policy].mean())
     assert left_out.mean_error() == pytest.approx(np.abs(left_out.errors["weights"]).mean())
+    only = leave_out(results, 2, Purpose(), backend="exact", options={}, estimators=["ridge"])
+    assert only is not None and list(only.errors) == ["ridge"] and only.counts == left_out.counts
+    assert only.errors["ridge"].tolist() == left_out.errors["ridge"].tolist()
 
 
-def test_intervals_are_those_of_the_paper() -> None:
+def known_errors(errors: list[float], test: ro.EfficientTest) -> LeftOut:
+    """Errors of a test that is the same whoever is left out."""
+    by_method = {method: np.array([errors]) for method in ESTIMATORS}
+    return LeftOut((test,) * len(errors), by_method, (1,) * len(errors))
+
+
+@pytest.mark.parametrize(("level", "radius"), [(0.8, 8.0), (0.85, 9.0), (0.9, 9.0), (0.91, np.inf)])
+def test_the_jackknife_by_hand(level: float, radius: float) -> None:
+    test = ro.EfficientTest(cases=[0, 2], weights=[0.5, 0.5], n_cases=3)
+    left_out = known_errors([1, -9, 2, 8, -3, 7, -4, 6, 5], test)
+    found = intervals(test, left_out, [[4.0], [100.0], [6.0]], level=level)
+    assert found.scores.tolist() == [5.0]
+    assert (found.low.item(), found.high.item()) == (5.0 - radius, 5.0 + radius)  # rank ⌈level · 10⌉ of |errors|
+    assert found.n_applied == 0
+
+
+@pytest.mark.parametrize("kind", error_bars.KINDS)
+@pytest.mark.parametrize(("level", "n_covered"), [(0.9, 18), (0.85, 17), (0.88, 18), (0.5, 10), (0.42, 9)])
+def test_of_exchangeable_policies_exactly_as_many_are_covered_as_the_rank_says(
+    kind: str, level: float, n_covered: int
+) -> None:
+    # Each of 20 policies is the new one in turn. The test learns nothing, so that its errors are exchangeable.
+    test = ro.EfficientTest(cases=[1], weights=[1.0], n_cases=4)
+    results = np.random.default_rng(5).normal(size=(4, 20))
+    full, errors = results.mean(axis=0), results[1] - results.mean(axis=0)
+    covered = 0
+    for new in range(20):
+        left_out = known_errors(np.delete(errors, new).tolist(), test)
+        found = intervals(test, left_out, results[:, [new]], level=level, kind=kind)
+        covered += int(found.low.item() <= full[new] <= found.high.item())
+    assert covered == n_covered  # ⌈level · 20⌉
+
+
+def test_the_jackknife_plus_is_that_of_the_paper() -> None:
     results, new = table(), table(1, n_policies=3)
     test, left_out = left_out_of(results)
-    found = intervals(test, left_out, new, level=0.8)
+    found = intervals(test, left_out, new, level=0.8, kind="jackknife+")
     radii = np.abs(left_out.errors["weights"][0])
     for policy in range(3):
         scores = np.array([other.score(new)[policy] for other in left_out.tests])
@@ -60,17 +97,56 @@ def test_intervals_are_those_of_the_paper() -> None:
     assert found.scores == pytest.approx(test.score(new))
 
 
-def test_without_results_on_other_cases_the_score_stands_in_the_middle() -> None:
+@pytest.mark.parametrize("method", ESTIMATORS)
+def test_the_jackknife_has_the_score_in_the_middle_and_needs_no_results_on_other_cases(method: str) -> None:
     results, new = table(), table(1, n_policies=3)
     test, left_out = left_out_of(results)
-    found = intervals(test, left_out, new[list(test.cases)], level=0.8)
-    same = sum(other.cases == test.cases for other in left_out.tests)
-    assert found.n_applied == same < 14
-    by_kernel = intervals(test, left_out, new, method="kernel", level=0.8)
-    radii = np.sort(np.abs(left_out.errors["kernel"][0]))
-    assert by_kernel.n_applied == 0
-    assert by_kernel.high - by_kernel.scores == pytest.approx(radii[12 - 1])
-    assert by_kernel.scores - by_kernel.low == pytest.approx(radii[12 - 1])
+    assert any(other.cases != test.cases for other in left_out.tests)
+    found = intervals(test, left_out, new, method=method, level=0.8)
+    radius = np.sort(np.abs(left_out.errors[method][0]))[12 - 1]
+    assert found.scores == pytest.approx(test.estimate(new, method))
+    assert found.high - found.scores == pytest.approx(radius)
+    assert found.scores - found.low == pytest.approx(radius)
+    for part in (new[list(test.cases)], pd.DataFrame(new).loc[list(test.cases)]):
+        of_its_cases = intervals(test, left_out, part, method=method, level=0.8)
+        assert of_its_cases.low.tolist() == found.low.tolist()
+        assert of_its_cases.high.tolist() == found.high.tolist()
+
+
+def test_what_the_jackknife_plus_lacks_is_said() -> None:
+    test, left_out = left_out_of(table())
+    new = pd.DataFrame(table(1, n_policies=3))
+    used = dict.fromkeys(case for other in left_out.tests for case in other.cases)
+    lacking = next(case for case in used if case not in test.cases)
+    count = sum(lacking not in other.cases for other in left_out.tests)
+    assert count < 14
+    holes = new.copy()
+    holes.loc[lacking, 1] = np.nan
+    for part in (new.drop(index=lacking), holes):
+        with pytest.raises(
+            ro.ProblemError, match=f"all 14 tests .*; {count} can be applied, as results on '{lacking}'"
+        ):
+            intervals(test, left_out, part, kind="jackknife+")
+    with pytest.raises(ro.ProblemError, match="or ask for jackknife intervals, which need the test's own cases alone"):
+        intervals(test, left_out, new.to_numpy()[list(test.cases)], kind="jackknife+")
+    whole = intervals(test, left_out, new.to_numpy(), kind="jackknife+")
+    unused = new.index.difference(pd.Index([*used, *test.cases]))
+    enough = intervals(test, left_out, new.drop(index=unused), kind="jackknife+")
+    assert enough.low.tolist() == whole.low.tolist()
+    with pytest.raises(
+        ro.ProblemError, match=r"do not keep what the estimator 'kernel' learns from\. Ask for jackknife"
+    ):
+        intervals(test, left_out, new, kind="jackknife+", method="kernel")
+    with pytest.raises(ro.ProblemError, match=r"unknown kind of intervals 'cv'. Known: jackknife, jackknife\+\."):
+        intervals(test, left_out, new, kind="cv")
+
+
+def test_the_jackknife_plus_of_one_policy_by_name() -> None:
+    test, left_out = left_out_of(table())
+    new = pd.DataFrame(table(1, n_policies=1), columns=["x"])
+    expected = intervals(test, left_out, new, kind="jackknife+")
+    assert intervals(test, left_out, new["x"], kind="jackknife+").low.tolist() == expected.low.tolist()
+    assert intervals(test, left_out, new["x"].to_dict(), kind="jackknife+").low.tolist() == expected.low.tolist()
 
 
 def in_folds(results: np.ndarray, monkeypatch: pytest.MonkeyPatch, folds: int = 4) -> tuple[ro.EfficientTest, LeftOut]:
@@ -98,7 +174,7 @@ def test_many_policies_are_left_out_in_folds_each_once(monkeypatch: pytest.Monke
 def test_intervals_of_folds_are_those_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
     new = table(1, n_policies=3)
     test, left_out = in_folds(table(), monkeypatch)
-    found = intervals(test, left_out, new, level=0.8)
+    found = intervals(test, left_out, new, level=0.8, kind="jackknife+")
     radii = np.abs(left_out.errors["weights"][0])
     for policy in range(3):
         its_test = [other for other, count in zip(left_out.tests, left_out.counts, strict=True) for _ in range(count)]
@@ -134,11 +210,14 @@ def test_folds_survive_the_file(rposst: Run, results: Path, monkeypatch: pytest.
     assert back is not None and back.counts == left_out.counts
     for method, errors in left_out.errors.items():
         assert back.errors[method] == pytest.approx(errors)
-    scored = json.loads(rposst("score", "test.json", "new.csv", "--json", "--level", "0.8").out)
-    expected = intervals(test, left_out, table(1, n_policies=3), level=0.8)
-    by_policy = {row["policy"]: (row["low"], row["high"]) for row in scored["scores"]}
-    for place, policy in enumerate("xyz"):
-        assert by_policy[policy] == pytest.approx((expected.low[place], expected.high[place]))
+    for kind in error_bars.KINDS:
+        asked = ("--json", "--level", "0.8", "--intervals", kind)
+        scored = json.loads(rposst("score", "test.json", "new.csv", *asked).out)
+        assert (scored["intervals"], scored["left_out"]) == (kind, "policies left out in 4 folds")
+        expected = intervals(test, left_out, table(1, n_policies=3), level=0.8, kind=kind)
+        by_policy = {row["policy"]: (row["low"], row["high"]) for row in scored["scores"]}
+        for place, policy in enumerate("xyz"):
+            assert by_policy[policy] == pytest.approx((expected.low[place], expected.high[place]))
 
 
 def test_too_few_policies_for_the_level_leave_the_ends_open() -> None:
@@ -151,19 +230,21 @@ def test_too_few_policies_for_the_level_leave_the_ends_open() -> None:
 
 @pytest.mark.slow
 def test_intervals_cover_policies_drawn_from_the_same_about_as_often_as_they_say() -> None:
-    covered, by_tuning_errors, count = 0, 0, 0
+    covered, count = dict.fromkeys([*error_bars.KINDS, "tuning"], 0), 0
     for seed in range(12):
         results = table(seed, n_policies=35)
         tuning, new = results[:, :25], results[:, 25:]
         test, left_out = left_out_of(tuning)
         full = new.mean(axis=0)
-        found = intervals(test, left_out, new, level=0.8)
-        covered += int(((found.low <= full) & (full <= found.high)).sum())
+        for kind in error_bars.KINDS:
+            found = intervals(test, left_out, new, level=0.8, kind=kind)
+            covered[kind] += int(((found.low <= full) & (full <= found.high)).sum())
         narrow = np.quantile(np.abs(test.score(tuning) - tuning.mean(axis=0)), 0.8)
-        by_tuning_errors += int((np.abs(found.scores - full) <= narrow).sum())
+        covered["tuning"] += int((np.abs(test.score(new) - full) <= narrow).sum())
         count += len(full)
-    assert 0.69 <= covered / count <= 0.91  # three standard deviations of 120 draws are 0.11
-    assert by_tuning_errors < covered
+    assert 0.69 <= covered["jackknife"] / count <= 0.91  # three standard deviations of 120 draws are 0.11
+    assert covered["jackknife+"] / count >= 0.69
+    assert covered["tuning"] < min(covered["jackknife"], covered["jackknife+"])
 
 
 def test_ranks_and_pairs_follow_from_overlapping_intervals() -> None:
@@ -237,20 +318,55 @@ def test_solve_says_the_error_on_unseen_policies_first_and_score_has_intervals(r
     assert "90% interval" in shown.out and "pairs of policies are not told apart" in shown.out
 
 
-def test_results_on_other_cases_may_be_missing_or_incomplete(rposst: Run, results: Path) -> None:
+@pytest.fixture
+def other_cases(rposst: Run, results: Path) -> set[str]:
+    """The cases of tests without a policy that the test, in test.json, has not; a hole in them is in holes.csv."""
     solved = json.loads(rposst("solve", "results.csv", "--size", "2", "--out", "test.json", "--json").out)
-    used = {name for other in solved["left_out"] for name in other["cases"]} - set(solved["cases"])
-    assert used
-    whole = json.loads(rposst("score", "test.json", "new.csv", "--json").out)
-    assert whole["n_applied"] == whole["n_left_out"] == 14
+    others = {name for other in solved["left_out"] for name in other["cases"]} - set(solved["cases"])
     lines = (results.parent / "new.csv").read_text().splitlines()
+    is_kept = [line.split(",")[0] not in others for line in lines]
+    (results.parent / "few.csv").write_text("\n".join(line for line, kept in zip(lines, is_kept, strict=True) if kept))
     (results.parent / "holes.csv").write_text(
-        "\n".join(line + "," if line.split(",")[0] in used else line + ",1.0" for line in lines) + "\n"
+        "\n".join(line if kept else line.rsplit(",", 1)[0] + "," for line, kept in zip(lines, is_kept, strict=True))
     )
-    holes = json.loads(rposst("score", "test.json", "holes.csv", "--json").out)
-    assert holes["n_applied"] < 14
-    by_policy = {row["policy"]: row["score"] for row in holes["scores"]}
-    assert all(by_policy[row["policy"]] == pytest.approx(row["score"]) for row in whole["scores"])
+    return others
+
+
+def test_what_is_said_does_not_depend_on_results_on_other_cases(rposst: Run, other_cases: set[str]) -> None:
+    assert other_cases
+    whole = rposst("score", "test.json", "new.csv", "--json")
+    record = json.loads(whole.out)
+    assert (record["intervals"], record["left_out"]) == ("jackknife", "each policy left out in turn")
+    assert (record["n_left_out"], record["n_applied"]) == (14, 0)
+    for file in ("few.csv", "holes.csv"):
+        assert rposst("score", "test.json", file, "--json").out == whole.out
+    assert "Intervals (jackknife, each policy left out in turn) are for" in rposst("score", "test.json", "few.csv").out
+
+
+def test_jackknife_plus_intervals_are_asked_for_and_need_results_on_other_cases(
+    rposst: Run, other_cases: set[str]
+) -> None:
+    plus = ("--intervals", "jackknife+")
+    whole = json.loads(rposst("score", "test.json", "new.csv", "--json", *plus).out)
+    assert (whole["intervals"], whole["n_applied"]) == ("jackknife+", 14)
+    test, left_out = left_out_of(table())
+    expected = intervals(test, left_out, table(1, n_policies=3), kind="jackknife+")
+    for row in whole["scores"]:
+        place = "xyz".index(row["policy"])
+        assert (row["low"], row["high"]) == pytest.approx((expected.low[place], expected.high[place]))
+    assert "Intervals (jackknife+, each" in rposst("score", "test.json", "new.csv", *plus).out
+    few = rposst("score", "test.json", "few.csv", *plus)
+    assert few.code == 2
+    assert "jackknife+ intervals need results on the cases of all 14 tests" in few.err
+    holes = rposst("score", "test.json", "holes.csv", *plus)
+    assert holes.code == 2
+    assert "missing" in holes.err
+    learned = rposst("score", "test.json", "new.csv", *plus, "--estimator", "ridge")
+    assert learned.code == 2
+    assert "jackknife+ intervals are for the test's own weights" in learned.err
+    unknown = rposst("score", "test.json", "new.csv", "--intervals", "conformal")
+    assert unknown.code == 2
+    assert "unknown kind of intervals 'conformal'" in unknown.err
 
 
 def test_without_error_bars_that_is_said(rposst: Run, results: Path) -> None:

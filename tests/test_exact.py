@@ -371,13 +371,14 @@ def test_a_gap_that_is_enough_saves_work(gap: float) -> None:
 
 
 def test_an_interrupt_ends_with_the_best_test_and_a_bound() -> None:
-    problem = arrows(300, 9)
-    timer = threading.Timer(3.0, signal.raise_signal, [signal.SIGINT])
-    timer.start()
-    try:
-        solution = ro.solve(problem, "exact")
-    finally:
-        timer.cancel()
+    bounds = [0.0]
+
+    def interrupt_once_there_is_a_bound(progress: ro.Progress) -> None:
+        if bounds[-1] <= 0 < progress.lower_bound:
+            threading.Thread(target=signal.raise_signal, args=[signal.SIGINT]).start()
+        bounds.append(progress.lower_bound)
+
+    solution = ro.solve(arrows(300, 9), "exact", progress=interrupt_once_there_is_a_bound)
     assert solution.limit is ro.Limit.INTERRUPT
     assert solution.status is ro.Status.FEASIBLE
     assert solution.test is not None

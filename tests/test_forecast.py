@@ -186,28 +186,36 @@ def test_an_empty_variable_names_no_table(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 class TestChoice:
-    def test_the_soonest_is_taken_and_the_solution_says_why(self, own_table: Path) -> None:
+    def test_exact_is_taken_and_the_solution_says_what_was_predicted(self, own_table: Path) -> None:
         write(own_table, {"exact": 50.0, "scipy-milp": 2.0, "pulp-highs": 7.0})
         solution = ro.solve(PROBLEM)
-        assert solution.backend == "scipy-milp"
+        assert solution.backend == "exact"
         assert solution.choice is not None
         assert solution.choice.predicted_seconds["pulp-highs"] == pytest.approx(7.0, rel=1e-3)
-        assert solution.choice.reason == "predicted to prove the optimum soonest, in about 2 s"
+        assert solution.choice.reason == "predicted to prove the optimum in about 50 s"
+
+    def test_without_it_the_soonest_is_taken(self, own_table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        write(own_table, {"exact": 0.5, "scipy-milp": 2.0, "pulp-highs": 7.0})
+        monkeypatch.delitem(table.BACKENDS, "exact")
+        choice = choose_backend(PROBLEM)
+        assert choice.backend == "scipy-milp"
+        assert choice.reason == "predicted to prove the optimum soonest, in about 2 s"
 
     def test_a_gap_that_will_do_is_part_of_the_prediction(self, own_table: Path) -> None:
         names = features(PROBLEM)
-        patient = constant(5.0)
         hasty = Model(dict.fromkeys(names, 0.0) | {"constant": 2.0, "log_gap": -2.0}, 0.1, 10, 10)
-        own_table.write_text(as_table({"exact": patient, "scipy-milp": hasty}))
-        assert choose_backend(PROBLEM).backend == "exact"
-        choice = choose_backend(PROBLEM, gap=0.1)  # log10(1 + 0.1 / 0.001) is 2: the hasty one takes 0.01 s
-        assert choice.backend == "scipy-milp"
-        assert choice.reason.startswith("predicted to prove a gap of 0.1 soonest")
-        assert ro.solve(PROBLEM, gap=0.1).backend == "scipy-milp"
+        own_table.write_text(as_table({"exact": hasty}))
+        assert choose_backend(PROBLEM).reason == "predicted to prove the optimum in about 1.7 minutes"
+        choice = choose_backend(PROBLEM, gap=0.1)  # log10(1 + 0.1 / 0.001) is 2: it takes 0.01 s
+        assert choice.reason == "predicted to prove a gap of 0.1 in about 9.8 ms"
 
-    def test_times_too_short_to_tell_apart_leave_the_order_of_the_table(self, own_table: Path) -> None:
-        write(own_table, {"pulp-scip": 0.0002, "exact": 0.004})
-        assert choose_backend(PROBLEM).backend == "exact"
+    def test_times_too_short_to_tell_apart_leave_the_order_of_the_table(
+        self, own_table: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delitem(table.BACKENDS, "exact")
+        write(own_table, {"pulp-highs": 0.0002, "scipy-milp": 0.004})
+        first = next(name for name in table.BACKENDS if name in ("pulp-highs", "scipy-milp"))
+        assert choose_backend(PROBLEM).backend == first
 
     def test_the_smallest_problems_are_left_to_the_exact_solver(self) -> None:
         assert choose_backend(ro.Problem(results=[[0.0, 1.0], [1.0, 0.0]], size=1)).backend == "exact"
@@ -215,31 +223,38 @@ class TestChoice:
     def test_a_named_backend_has_no_choice(self) -> None:
         assert ro.solve(PROBLEM, "exact").choice is None
 
-    def test_those_that_cannot_are_passed_over(self, own_table: Path) -> None:
-        write(own_table, {"exact": 50.0, "scipy-milp": 2.0})
-        assert choose_backend(replace(PROBLEM, loss=ro.SquaredError())).backend == "exact"
-
-    def test_those_that_are_not_installed_are_passed_over(
+    def test_those_that_are_not_installed_or_cannot_are_passed_over(
         self, own_table: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         write(own_table, {"exact": 50.0, "scipy-milp": 2.0, "pulp-scip": 0.1})
-        monkeypatch.setattr(table, "find_spec", lambda package: None if package == "pyscipopt" else object())
+        monkeypatch.setattr(table, "find_spec", lambda package: None if package in ("pyscipopt", "numba") else object())
         assert choose_backend(PROBLEM).backend == "scipy-milp"
+        assert choose_backend(replace(PROBLEM, loss=ro.SquaredError())).backend != "scipy-milp"
 
     def test_options_narrow_the_choice(self, own_table: Path) -> None:
         write(own_table, {"exact": 50.0, "scipy-milp": 2.0})
         assert choose_backend(PROBLEM, ["certificate"]).backend == "exact"
         assert choose_backend(PROBLEM, ["rounds"]).backend == "regret-matching"
 
-    def test_without_time_for_a_proof_the_anytime_method_is_taken(self, own_table: Path) -> None:
+    def test_without_time_for_a_proof_it_is_still_the_one_that_has_all_parts(self, own_table: Path) -> None:
         write(own_table, {"exact": 50.0, "scipy-milp": 20.0})
-        assert choose_backend(PROBLEM, time_limit_seconds=30.0).backend == "scipy-milp"
         choice = choose_backend(PROBLEM, time_limit_seconds=10.0)
-        assert choice.backend == "local-search"
-        assert "within 10 s (scipy-milp, the fastest, would take about 20 s)" in choice.reason
-        assert choose_backend(PROBLEM, ["certificate"], time_limit_seconds=10.0).backend == "exact"
+        assert choice.backend == "exact"
+        assert choice.reason == (
+            "predicted to prove the optimum in about 50 s, so within 10 s it looks for a good test and a bound"
+        )
 
-    def test_a_backend_that_the_table_does_not_know_comes_last(self, own_table: Path) -> None:
+    def test_a_run_that_may_take_long_says_so_beforehand_unless_it_has_a_limit(self, own_table: Path) -> None:
+        write(own_table, {"exact": 7200.0})
+        with pytest.warns(ro.RposstWarning, match=r"^this may take long: exact is predicted to prove the optimum in "):
+            ro.solve(PROBLEM)
+        ro.solve(PROBLEM, time_limit_seconds=60.0)
+        ro.solve(PROBLEM, "exact")
+
+    def test_a_backend_that_the_table_does_not_know_comes_last(
+        self, own_table: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delitem(table.BACKENDS, "exact")
         write(own_table, {"pulp-cbc": 50.0})
         assert choose_backend(PROBLEM).backend == "pulp-cbc"
 
@@ -315,17 +330,17 @@ def test_the_command_line_prints_predicted_times_and_the_choice(rposst: RunComma
     shown = rposst("backends", "arrows.csv", "--size", "2").out
     assert "can solve this problem, predicted to take 20 ms to a proved optimum" in shown
     assert "predicted to take 2 hours to a proved optimum" in shown
-    assert "auto stands for exact: predicted to prove the optimum soonest, in about 20 ms." in shown
+    assert "auto stands for exact: predicted to prove the optimum in about 20 ms." in shown
     record = rposst("backends", "arrows.csv", "--size", "2", "--time-limit", "0.001", "--json").json
-    assert record["auto"] == "local-search"
-    assert "no backend is predicted to prove the optimum within 0.001 s" in record["reason"]
+    assert record["auto"] == "exact"
+    assert record["reason"].endswith("so within 0.001 s it looks for a good test and a bound")
     by_name = {row["name"]: row for row in record["backends"]}
     assert by_name["scipy-milp"]["predicted_seconds"] == pytest.approx(7200.0, rel=1e-3)
     assert by_name["random"]["predicted_seconds"] is None
     solved = rposst("solve", "arrows.csv", "--size", "2", "--json").json
     assert solved["choice"]["reason"].startswith("predicted to prove")
-    hasty = rposst("solve", "arrows.csv", "--size", "2", "--time-limit", "0.001")
-    assert "chosen because" in hasty.out
+    write(own_table, {"exact": 7200.0})
+    assert "Note: this may take long: exact is predicted to prove" in rposst("solve", "arrows.csv", "--size", "2").err
 
 
 def test_calibration_measures_only_those_that_prove(monkeypatch: pytest.MonkeyPatch) -> None:

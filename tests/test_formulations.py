@@ -22,6 +22,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp, minimize_scalar
 from strategies import losses, problems
 
 import formulations.convex as convex
+import formulations.milp as milp_programs
 import formulations.simultaneous as simultaneous
 import rposst_opt as ro
 from formulations.convex import ConvexEnumeration, ConvexSelection, TupleProgram, tuple_optima
@@ -35,7 +36,11 @@ from rposst_opt.experiments.domains import racing_arrows
 FREE_SOLVERS = ("CLARABEL", "HIGHS", "SCS", "SCIPY", "OSQP", "ECOS", "PIQP", "SCIP")
 INSTALLED_SOLVERS = [name for name in FREE_SOLVERS if find_spec(convex.SOLVERS[name].package) is not None]
 CONIC_SOLVERS = [name for name in INSTALLED_SOLVERS if convex.SOLVERS[name].conic]
-MIXED_INTEGER_BACKENDS = ["scipy-milp", "pulp-cbc", "pulp-highs"] + ["pulp-scip"] * (find_spec("pyscipopt") is not None)
+MIXED_INTEGER_BACKENDS = ["scipy-milp", "pulp-cbc", "pulp-highs"] + [
+    f"pulp-{solver}"
+    for solver, package in (("scip", "pyscipopt"), ("gurobi", "gurobipy"))
+    if find_spec(package) is not None
+]
 
 HALF_AND_HALF = ro.Mixture([(0.5, ro.CVaR(0.3)), (0.3, ro.WorstCase()), (0.2, ro.Mean())])
 MEASURES = [ro.CVaR(0.3), ro.CVaR(0.01), ro.WorstCase(), ro.Mean(), HALF_AND_HALF, ro.KOfN(2, 5)]
@@ -455,6 +460,73 @@ def test_too_short_a_time_gives_no_false_claim(backend: str) -> None:
     else:
         assert problem.why_not(solution.test) is None
         assert solution.objective == problem.objective(solution.test)
+
+
+NOT_SOLVED = 0  # PuLP's status
+
+
+HIGHS: Any = type(milp_programs.SOLVERS["HIGHS"].make(None, None))
+
+
+class Tacit(HIGHS):  # type: ignore[misc] # PuLP has no types
+    """HiGHS, of whose tests PuLP does not tell, as it does not tell of Gurobi's when time is up."""
+
+    def actualSolve(self, program: Any) -> Any:
+        super().actualSolve(program)
+        program.assignStatus(NOT_SOLVED)
+        return NOT_SOLVED
+
+
+def test_a_test_that_pulp_does_not_tell_of_is_read_from_the_solvers_own_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    tacit = replace(
+        milp_programs.SOLVERS["HIGHS"],
+        make=lambda time_limit, threads: Tacit(msg=False, timeLimit=time_limit, gapRel=0),
+        has_incumbent=lambda model: bool(np.isfinite(model.getObjectiveValue())),
+    )
+    monkeypatch.setitem(milp_programs.SOLVERS, "HIGHS", tacit)
+    problem = random_problem(20, n_cases=8)
+    solution = ro.solve(problem, "pulp-highs", time_limit_seconds=60)
+    best = ro.solve(problem, "exact").objective
+    assert solution.limit is ro.Limit.TIME
+    assert [solution.objective, solution.lower_bound] == pytest.approx([best, best], abs=problem.allowance(1e-6))
+
+
+@pytest.mark.skipif(find_spec("gurobipy") is None, reason="gurobipy is optional, and not free")
+def test_gurobi_keeps_what_it_has_when_it_is_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = milp_programs.SOLVERS["GUROBI"]
+
+    def at_the_root(time_limit: float | None, threads: int | None) -> Any:
+        solver = whole.make(time_limit, threads)
+        solver.env_options["NodeLimit"] = 1
+        return solver
+
+    monkeypatch.setitem(milp_programs.SOLVERS, "GUROBI", replace(whole, make=at_the_root))
+    solution = ro.solve(long_problem()[0], "pulp-gurobi", threads=1)
+    assert solution.status is ro.Status.FEASIBLE and 0 < solution.lower_bound < solution.objective
+
+
+@pytest.mark.skipif(find_spec("gurobipy") is None, reason="gurobipy is optional, and not free")
+def test_gurobi_is_told_of_zeros_too() -> None:
+    solver = milp_programs.SOLVERS["GUROBI"].make(0.0, 2)
+    solver.initGurobi()
+    told = solver.model.Params
+    assert (told.MIPGap, told.MIPGapAbs, told.TimeLimit, told.Threads) == (0, 0, 0, 2)
+
+
+@pytest.mark.skipif(find_spec("gurobipy") is None, reason="gurobipy is optional, and not free")
+def test_a_program_that_gurobi_refuses_is_told() -> None:
+    problem = random_problem(21, n_cases=1200, size=1)
+    with pytest.raises(ro.BackendFailure, match="GUROBI refuses the program: Model too large for size-limited license"):
+        ro.solve(problem, "pulp-gurobi")
+
+
+@pytest.mark.parametrize("backend", [name for name in MIXED_INTEGER_BACKENDS if name.startswith("pulp")])
+def test_the_number_of_threads_makes_no_difference_to_the_optimum(backend: str) -> None:
+    problem = random_problem(22, n_cases=8)
+    objectives = [ro.solve(problem, backend, threads=threads).objective for threads in (1, 2)]
+    assert objectives == pytest.approx([ro.solve(problem, "exact").objective] * 2, abs=problem.allowance(1e-6))
+    with pytest.raises(ro.ProblemError, match=r"`threads` must be at least 1, got 0\."):
+        ro.solve(problem, backend, threads=0)
 
 
 @pytest.mark.parametrize("backend", MIXED_INTEGER_BACKENDS)

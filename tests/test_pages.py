@@ -238,7 +238,7 @@ def test_a_name_cannot_end_the_pages_data(browser: Browser, nasty_report: Page) 
 
 
 def test_hovering_names_a_result(browser: Browser, nasty_report: Page) -> None:
-    browser.open(nasty_report.path)
+    browser.look_at(nasty_report.path)
     order = np.argsort(-nasty_report.problem.results.mean(axis=0), kind="stable")
     case, place = 1, 3
     told = hover(browser, "chart-matrix", place, case)
@@ -251,7 +251,7 @@ def test_hovering_names_a_result(browser: Browser, nasty_report: Page) -> None:
 
 
 def test_hovering_names_a_policy_and_its_scores(browser: Browser, nasty_report: Page) -> None:
-    browser.open(nasty_report.path)
+    browser.look_at(nasty_report.path)
     problem = nasty_report.problem
     full = -10 + 40 * problem.results.mean(axis=0)
     small = -10 + 40 * nasty_report.test.score(problem.results)
@@ -262,7 +262,7 @@ def test_hovering_names_a_policy_and_its_scores(browser: Browser, nasty_report: 
 
 
 def test_hovering_names_a_scenario_and_its_loss(browser: Browser, nasty_report: Page) -> None:
-    browser.open(nasty_report.path)
+    browser.look_at(nasty_report.path)
     problem = nasty_report.problem
     losses = problem.losses(nasty_report.test)
     weights = problem.measure.weights(losses, problem.scenarios.probabilities)
@@ -293,6 +293,16 @@ def assert_numbers_are_the_packages(
         assert browser.number(f"#heaviest-{name}") == pytest.approx(heaviest, rel=1e-9, abs=1e-12)
 
 
+def test_the_way_to_the_limit_is_the_packages(browser: Browser, nasty_report: Page) -> None:
+    browser.look_at(nasty_report.path)
+    path = browser.run("return Explorer.limitPath()")
+    assert [point["n"] for point in path][:3] == [5, 10, 20]
+    for point in path:
+        exact = nasty_report.objective(ro.KOfN(point["k"], point["n"]))
+        assert point["value"] == pytest.approx(exact, rel=1e-9)
+    assert path[-1]["value"] == pytest.approx(nasty_report.objective(ro.CVaR(0.2)), rel=1e-2)
+
+
 def test_the_sliders_start_at_the_problems_own_measure(
     browser: Browser, nasty_report: Page, race_explorer: Page
 ) -> None:
@@ -302,6 +312,40 @@ def test_the_sliders_start_at_the_problems_own_measure(
     browser.look_at(race_explorer.path)
     assert_numbers_are_the_packages(browser, race_explorer, 1, 5, 0.2)
     assert browser.number("#objective-cvar") == pytest.approx(race_explorer.solution.objective, rel=1e-9)
+
+
+def test_the_formulas_agree_with_the_package_everywhere(browser: Browser, race_explorer: Page) -> None:
+    browser.look_at(race_explorer.path)
+    rng = np.random.default_rng(0)
+    tails = np.concatenate([[0.0, 1e-12, 1.0, 1 - 1e-12], rng.random(40), 10.0 ** rng.uniform(-8, 0, 40)])
+    for n in (1, 2, 3, 7, 30, 200, 3000, 10_000):
+        for k in {1, 2, (n + 1) // 2, n - 1, n} & set(range(1, n + 1)):
+            script = "return arguments[2].map(Measures.kOfN(arguments[0], arguments[1]).tailWeight)"
+            assert browser.run(script, k, n, tails.tolist()) == pytest.approx(
+                ro.KOfN(k, n).tail_weight(tails), abs=2e-11
+            )
+
+
+def test_no_call_has_more_arguments_than_a_browser_takes(browser: Browser, race_explorer: Page) -> None:
+    browser.look_at(race_explorer.path)
+    script = """
+        const losses = Array.from({length: 300000}, (_, place) => place);
+        return Measures.value(Measures.cvar(0.5), losses, losses.map(() => 1 / losses.length));
+    """
+    assert browser.run(script) == pytest.approx(np.arange(150_000, 300_000).mean())
+
+
+def test_a_page_whose_formulas_were_wrong_would_say_so(browser: Browser, race_explorer: Page, tmp_path: Path) -> None:
+    browser.look_at(race_explorer.path)
+    note = browser.find("#formula-check")
+    assert note.get_attribute("class") == "fine" and browser.number("#formula-check") < 1e-10
+    wrong = tmp_path / "wrong.html"
+    text = race_explorer.path.read_text("utf-8")
+    assert text.count("(n / k) * tail") == 1
+    wrong.write_text(text.replace("(n / k) * tail", "(n / k) * tail * 1.000001"), "utf-8")
+    browser.open(wrong)
+    note = browser.find("#formula-check")
+    assert note.get_attribute("class") == "wrong" and "do not trust" in note.text
 
 
 def test_moving_the_sliders_gives_the_packages_numbers(
@@ -324,12 +368,12 @@ def test_moving_the_sliders_gives_the_packages_numbers(
         assert_numbers_are_the_packages(browser, page, k + 2, n + 5, (k + 2) / (n + 5))
 
 
-@pytest.mark.parametrize(("k", "n"), [(1, 1), (1, 10_000), (9_999, 10_000), (50, 1000), (200, 200)])
-def test_numbers_may_be_typed(browser: Browser, nasty_report: Page, k: int, n: int) -> None:
+def test_numbers_may_be_typed(browser: Browser, nasty_report: Page) -> None:
     browser.open(nasty_report.path)
-    type_into(browser, "#box-n", n)
-    type_into(browser, "#box-k", k)
-    assert_numbers_are_the_packages(browser, nasty_report, k, n, k / n)
+    for k, n in ((1, 1), (1, 10_000), (9_999, 10_000), (50, 1000), (200, 200)):
+        type_into(browser, "#box-n", n)
+        type_into(browser, "#box-k", k)
+        assert_numbers_are_the_packages(browser, nasty_report, k, n, k / n)
 
 
 def test_nonsense_that_is_typed_becomes_the_nearest_sense(browser: Browser, race_explorer: Page) -> None:
@@ -378,16 +422,6 @@ def test_the_curves_are_the_packages(browser: Browser, race_explorer: Page) -> N
     assert bars[4][1] == pytest.approx(ro.CVaR(0.25).rank_weights(24), abs=1e-12)
 
 
-def test_the_way_to_the_limit_is_the_packages(browser: Browser, nasty_report: Page) -> None:
-    browser.look_at(nasty_report.path)
-    path = browser.run("return Explorer.limitPath()")
-    assert [point["n"] for point in path][:3] == [5, 10, 20]
-    for point in path:
-        exact = nasty_report.objective(ro.KOfN(point["k"], point["n"]))
-        assert point["value"] == pytest.approx(exact, rel=1e-9)
-    assert path[-1]["value"] == pytest.approx(nasty_report.objective(ro.CVaR(0.2)), rel=1e-2)
-
-
 def test_the_way_to_the_limit_is_a_line_where_it_is_one(browser: Browser, race_explorer: Page) -> None:
     browser.open(race_explorer.path)
     type_into(browser, "#box-n", 7)
@@ -395,31 +429,6 @@ def test_the_way_to_the_limit_is_a_line_where_it_is_one(browser: Browser, race_e
     low, high = browser.run("return document.getElementById('chart-limit').layout.yaxis.range")
     mean = race_explorer.objective(ro.Mean())
     assert low < 0.9995 * mean and high > 1.0005 * mean
-
-
-def test_the_formulas_agree_with_the_package_everywhere(browser: Browser, race_explorer: Page) -> None:
-    browser.look_at(race_explorer.path)
-    rng = np.random.default_rng(0)
-    tails = np.concatenate([[0.0, 1e-12, 1.0, 1 - 1e-12], rng.random(40), 10.0 ** rng.uniform(-8, 0, 40)])
-    for n in (1, 2, 3, 7, 30, 200, 3000, 10_000):
-        for k in {1, 2, (n + 1) // 2, n - 1, n} & set(range(1, n + 1)):
-            script = "return arguments[2].map(Measures.kOfN(arguments[0], arguments[1]).tailWeight)"
-            assert browser.run(script, k, n, tails.tolist()) == pytest.approx(
-                ro.KOfN(k, n).tail_weight(tails), abs=2e-11
-            )
-
-
-def test_a_page_whose_formulas_were_wrong_would_say_so(browser: Browser, race_explorer: Page, tmp_path: Path) -> None:
-    browser.look_at(race_explorer.path)
-    note = browser.find("#formula-check")
-    assert note.get_attribute("class") == "fine" and browser.number("#formula-check") < 1e-10
-    wrong = tmp_path / "wrong.html"
-    text = race_explorer.path.read_text("utf-8")
-    assert text.count("(n / k) * tail") == 1
-    wrong.write_text(text.replace("(n / k) * tail", "(n / k) * tail * 1.000001"), "utf-8")
-    browser.open(wrong)
-    note = browser.find("#formula-check")
-    assert note.get_attribute("class") == "wrong" and "do not trust" in note.text
 
 
 # The game
@@ -727,7 +736,7 @@ def test_the_trials_on_unseen_policies_are_shown_without_complaints(
 def test_the_chart_of_unseen_policies_draws_the_summarys_numbers(
     browser: Browser, validated_report: Validated, kind: Kind
 ) -> None:
-    browser.open(validated_report.path)
+    browser.look_at(validated_report.path)
     summary = validated_report.validation.summary
     ways = summary[summary["kind"] == kind.value].sort_values("mean_error", kind="stable").reset_index(drop=True)
     tuned, others, own = chart_data(browser, f"chart-unseen-{kind.value}")
@@ -843,15 +852,6 @@ def test_very_many_scenarios_are_drawn_as_an_outline_and_still_answer(browser: B
     told = hover(browser, "chart-losses", 10.5 / 500, losses[10] / 3)
     assert f"loss {losses[10]:.6g}" in told
     assert problem.policy_names[np.argsort(-problem.losses(report.test), kind="stable")[10]] in told
-
-
-def test_no_call_has_more_arguments_than_a_browser_takes(browser: Browser, race_explorer: Page) -> None:
-    browser.look_at(race_explorer.path)
-    script = """
-        const losses = Array.from({length: 300000}, (_, place) => place);
-        return Measures.value(Measures.cvar(0.5), losses, losses.map(() => 1 / losses.length));
-    """
-    assert browser.run(script) == pytest.approx(np.arange(150_000, 300_000).mean())
 
 
 def test_a_large_matrix_opens_without_complaints(browser: Browser, rposst: Run, tmp_path: Path) -> None:

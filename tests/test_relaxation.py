@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from budgets import Until
 from hypothesis import given, settings
 from strategies import problems
 
 import rposst_opt as ro
-from rposst_opt.contract import Progress
 from rposst_opt.experiments.domains import racing_arrows
+from rposst_opt.solvers.exact import Exact
 from rposst_opt.solvers.kernels.response import scaled_problem_arrays
 from rposst_opt.solvers.relaxation import Relaxation
 
@@ -81,12 +82,14 @@ def test_the_bound_of_the_exact_solver_never_falls_and_ends_above_the_relaxation
     relaxed = relaxation_of(problem)
     relaxed.play()
     relaxed.close_in()
-    told: list[Progress] = []
-    found = ro.solve(problem, "exact", time_limit_seconds=2.0, progress=told.append)
-    bounds = [progress.lower_bound for progress in told]
+    wanted = relaxed.bound * problem.unit - 1e-9
+    local = ro.solve(problem, "local-search", kicks=1).objective + 1e-9
+    budget = Until(lambda told: told.lower_bound >= wanted and told.objective <= local)
+    found = Exact().solve(problem, budget)
+    bounds = [progress.lower_bound for progress in budget.told]
+    assert budget.is_content
     assert bounds == sorted(bounds)
-    assert found.lower_bound >= relaxed.bound * problem.unit - 1e-9
-    assert found.objective <= ro.solve(problem, "local-search", kicks=1).objective + 1e-9
+    assert found.lower_bound >= wanted
 
 
 @pytest.mark.parametrize("offset", [False, True])

@@ -142,22 +142,30 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return files_of(out)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("parts", [1, 9])
-def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(
-    parts: int, tmp_path: Path, undisturbed: dict[str, bytes]
-) -> None:
+def kill_when_there_are(parts: int, out: Path) -> None:
+    """Begin or go on with a run, and kill it with all its processes when this much is done."""
     run = subprocess.Popen(
-        command(tmp_path, "--jobs", "2"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        command(out, "--jobs", "2"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
-    wait_for_parts(tmp_path, parts, run)
+    wait_for_parts(out, parts, run)
     os.killpg(run.pid, signal.SIGKILL)
     run.wait()
-    left = files_of(tmp_path)
+
+
+def assert_what_is_left_is_whole(left: dict[str, bytes]) -> None:
     assert not any(name.endswith(".png") for name in left)
     for name, content in left.items():
         if name.endswith(".json") and not Path(name).name.startswith("."):
             assert json.loads(content), f"{name} is not whole"
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_again_and_again_goes_on_and_ends_with_the_same_bytes(
+    tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    for parts in (1, 9):
+        kill_when_there_are(parts, tmp_path)
+        assert_what_is_left_is_whole(files_of(tmp_path))
     subprocess.run(command(tmp_path, "--jobs", "2"), check=True, capture_output=True)
     ended = {name: content for name, content in files_of(tmp_path).items() if not Path(name).name.startswith(".")}
     assert ended == undisturbed

@@ -1,7 +1,7 @@
 """Who can solve a problem, and what is their answer worth?
 
 `solve` checks, calls, scores again and decides the status, for all backends in one place. `table` has their names,
-`auto` chooses among them by the times that `forecast` predicts; `agreement` asks them all.
+`auto` chooses among them, and says what `forecast` predicts of their times; `agreement` asks them all.
 """
 
 import math
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from rposst_opt.backends.auto import ANYTIME, choose_backend
+from rposst_opt.backends.auto import choose_backend, long_run_words
 from rposst_opt.backends.table import (
     AUTO,
     BACKENDS,
@@ -23,12 +23,11 @@ from rposst_opt.backends.table import (
     why_unusable,
 )
 from rposst_opt.contract import Backend, Budget, Candidate, Limit, Progress, ask
-from rposst_opt.errors import BackendFailure, ProblemError, Unsupported
+from rposst_opt.errors import BackendFailure, ProblemError, Unsupported, warn
 from rposst_opt.problem import Problem
 from rposst_opt.solution import Solution, Status, rank_tests
 
 __all__ = [
-    "ANYTIME",
     "AUTO",
     "BACKENDS",
     "Entry",
@@ -85,6 +84,9 @@ def solve(
     if backend == AUTO:
         choice = choose_backend(problem, options, time_limit_seconds=time_limit_seconds, gap=gap)
         backend = choice.backend
+        told = long_run_words(choice) if time_limit_seconds is None else None
+        if told is not None:
+            warn(told)
     if isinstance(backend, str):
         name, backend = backend, make_backend(backend, options)
     elif options:

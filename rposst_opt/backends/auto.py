@@ -8,56 +8,62 @@ from rposst_opt.errors import ProblemError, Unsupported
 from rposst_opt.problem import Problem
 from rposst_opt.solution import BackendChoice
 
+BEST_OF_ALL = "exact"  # it has the relaxation and a local search inside, so that no part of it does better
 TOO_SHORT_TO_TELL = 0.05  # seconds: among backends predicted to be this fast, the first in the table is taken
-ANYTIME = "local-search"  # what `auto` stands for when there is no time for a proof
+LONG = 60.0  # seconds: from there on a run without a limit says so beforehand
 
 
 def choose_backend(
     problem: Problem, options: Iterable[str] = (), *, time_limit_seconds: float | None = None, gap: float = 0.0
 ) -> BackendChoice:
-    """The backend that `auto` stands for: of those that can, the one that is predicted to prove what is asked soonest.
+    """The backend that `auto` stands for: `exact` if it can, and otherwise the one that is predicted to be soonest.
 
-    What is asked is the optimum, or a test within a gap. If even that one is predicted to take longer than there is
-    time, the best anytime method is taken instead. Options narrow the choice to backends that have them; where none of
-    these finds optima, the first in the table is taken. Other heuristics are never chosen: they have to be asked for.
+    What is predicted is the time to prove what is asked: the optimum, or a test within a gap. Options narrow the choice
+    to backends that have them; where none of these finds optima, the first in the table is taken. Heuristics are never
+    chosen: they have to be asked for.
     """
     options = tuple(options)
     predicted = predict(problem, BACKENDS, gap)
     soonest_first = sorted(predicted, key=lambda name: max(predicted[name], TOO_SHORT_TO_TELL))
     known: set[str] = set()
     # One by one: a backend's module is imported when it is looked at.
-    for name in dict.fromkeys([*soonest_first, *BACKENDS]):
+    for name in dict.fromkeys([*[name for name in BACKENDS if name == BEST_OF_ALL], *soonest_first, *BACKENDS]):
         entry = BACKENDS[name]
         if entry.capabilities.is_heuristic or not _can_solve(entry, problem):
             continue
         has = set(entry.options)
         known |= has
-        if not has.issuperset(options):
-            continue
-        seconds = predicted.get(name)
-        aim = f"a gap of {gap:g}" if gap else "the optimum"
-        if seconds is None:
-            return BackendChoice(name, predicted, "the first that can; its time is not known")
-        too_long = time_limit_seconds is not None and seconds > time_limit_seconds
-        if too_long and _can_stand_in(problem, options):
-            reason = (
-                f"no backend is predicted to prove {aim} within {time_limit_seconds:g} s ({name}, the fastest, "
-                f"would take about {in_words(seconds)}), so {ANYTIME} looks for a good test"
-            )
-            return BackendChoice(ANYTIME, predicted, reason)
-        return BackendChoice(name, predicted, f"predicted to prove {aim} soonest, in about {in_words(seconds)}")
+        if has.issuperset(options):
+            return BackendChoice(name, predicted, _reason(name, predicted.get(name), time_limit_seconds, gap))
     if known:
         wanted = ", ".join(options)
         raise ProblemError(f"no backend has the options {wanted} together. Known: {', '.join(sorted(known))}.")
     raise Unsupported("no installed backend handles this problem.")
 
 
+def _reason(name: str, seconds: float | None, time_limit_seconds: float | None, gap: float) -> str:
+    """Why this backend, and how long it is predicted to take."""
+    if seconds is None:
+        return "the first that can; its time is not known"
+    aim = f"a gap of {gap:g}" if gap else "the optimum"
+    soonest = "" if name == BEST_OF_ALL else " soonest,"
+    reason = f"predicted to prove {aim}{soonest} in about {in_words(seconds)}"
+    if time_limit_seconds is not None and seconds > time_limit_seconds:
+        reason += f", so within {time_limit_seconds:g} s it looks for a good test and a bound"
+    return reason
+
+
+def long_run_words(choice: BackendChoice) -> str | None:
+    """What to say before a run without a limit of time that is predicted to take long; None if it is not."""
+    seconds = choice.predicted_seconds.get(choice.backend, 0.0)
+    if seconds < LONG:
+        return None
+    return (
+        f"this may take long: {choice.backend} is {choice.reason}. Ctrl-C ends it with the best test so far, and so do "
+        "a limit of time, or a gap that will do."
+    )
+
+
 def _can_solve(entry: Entry, problem: Problem) -> bool:
     capabilities = entry.capabilities
     return capabilities.why_not(problem) is None and why_unusable(capabilities) is None
-
-
-def _can_stand_in(problem: Problem, options: tuple[str, ...]) -> bool:
-    """Whether the anytime method is there, and has the options that are asked for."""
-    entry = BACKENDS.get(ANYTIME)
-    return entry is not None and _can_solve(entry, problem) and set(entry.options).issuperset(options)

@@ -89,8 +89,8 @@ def show_scores(out: "Console", scored: dict[str, Any], n_cases: int) -> None:
         return
     count, pairs = len(scored["not_told_apart"]), len(rows) * (len(rows) - 1) // 2
     out.print(
-        f"Intervals are for policies like those that the test was tuned on. {count:,} of {pairs:,} pairs of policies "
-        "are not told apart.",
+        f"Intervals ({scored['intervals']}, {scored['left_out']}) are for policies like those that the test was tuned "
+        f"on. {count:,} of {pairs:,} pairs of policies are not told apart.",
         markup=False,
     )
 

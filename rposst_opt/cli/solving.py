@@ -1,6 +1,5 @@
 """Choosing a test and using it: ``rposst demo | solve | score | export``."""
 
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -227,6 +226,13 @@ def score(
         int, typer.Option(min=1, help="Which target's score, by its number, for estimators that learn.")
     ] = 1,
     level: Annotated[float, typer.Option(help="The probability with which intervals hold the full score.")] = 0.9,
+    intervals: Annotated[
+        str,
+        typer.Option(
+            help="jackknife, from results on the test's cases alone; or jackknife+, with a bound (2 × level - 1) and "
+            "mostly wider, from results on the cases of all tests that were made without a policy."
+        ),
+    ] = "jackknife",
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse results that are not on the scale that the test was made for.")
     ] = False,
@@ -234,22 +240,23 @@ def score(
 ) -> None:
     """Apply a test to new policies: their scores with intervals, and their ranking, highest first.
 
-    Of the results, only those on the test's cases are needed; other cases may be missing.
+    Of the results, only those on the test's cases are needed, unless jackknife+ intervals are asked for.
     """
     from rposst_opt.files.records import as_json as to_json
     from rposst_opt.files.records import read_test
-    from rposst_opt.unseen.error_bars import known_policies, read_left_out
+    from rposst_opt.unseen.error_bars import check_kind, known_policies, read_left_out
 
-    efficient_test, left_out = read_test(test), read_left_out(test)
-    table = _read_new_results(options, efficient_test, left_out)
     if not 0 < level < 1:
         raise ProblemError(f"--level must lie between 0 and 1, got {level:g}.")
+    check_kind(intervals, estimator)
+    efficient_test, left_out = read_test(test), read_left_out(test)
+    table = _read_new_results(options, efficient_test, left_out, intervals)
     if strict:
         _check_scale(efficient_test, table, test)
     known = known_policies(efficient_test, table)
     if known is not None:
         notice(known)
-    scored = _scored(efficient_test, left_out, table, estimator, target - 1, level)
+    scored = _scored(efficient_test, left_out, table, method=estimator, target=target - 1, level=level, kind=intervals)
     if as_json:
         print(to_json({"format": "rposst-scores/1", **scored}))
         return
@@ -265,22 +272,30 @@ def _check_scale(test: "EfficientTest", table: "pd.DataFrame", path: Path) -> No
     test.score(table, strict=True)
 
 
-def _read_new_results(options: ReadingOptions, test: "EfficientTest", left_out: "LeftOut | None") -> "pd.DataFrame":
-    """New policies' results on the test's cases, and on those of tests without a policy if they are there."""
-    cells = open_table(options)
-    read = table_of_cells(cells, options, test.case_names)
-    if left_out is not None:
-        used = {name for other in left_out.tests for name in other.case_names}
-        # Results on cases of these tests make intervals better founded; where they are incomplete, we do without.
-        with suppress(ProblemError):
-            read = table_of_cells(cells, options, used.union(test.case_names))
+def _read_new_results(
+    options: ReadingOptions, test: "EfficientTest", left_out: "LeftOut | None", kind: str
+) -> "pd.DataFrame":
+    """New policies' results on the test's cases, and for jackknife+ on those of tests without a policy."""
+    from rposst_opt.unseen.error_bars import JACKKNIFE_PLUS
+
+    needed = [*test.case_names]
+    if left_out is not None and kind == JACKKNIFE_PLUS:
+        needed += [name for other in left_out.tests for name in other.case_names]
+    read = table_of_cells(open_table(options), options, needed)
     for note in read.notes:
         notice(note)
     return read.results
 
 
 def _scored(
-    test: "EfficientTest", left_out: "LeftOut | None", table: "pd.DataFrame", method: str, target: int, level: float
+    test: "EfficientTest",
+    left_out: "LeftOut | None",
+    table: "pd.DataFrame",
+    *,
+    method: str,
+    target: int,
+    level: float,
+    kind: str,
 ) -> dict[str, Any]:
     """Scores, best first, and what is known about how far they can be trusted."""
     import numpy as np
@@ -296,12 +311,13 @@ def _scored(
     ]
     scored: dict[str, Any] = {"estimator": method}
     if left_out is not None:
-        found = error_bars.intervals(test, left_out, table, method=method, level=level, target=target)
+        found = error_bars.intervals(test, left_out, table, method=method, level=level, target=target, kind=kind)
         places = error_bars.rank_intervals(found.low, found.high)
         for row, low, high, place in zip(rows, found.low.tolist(), found.high.tolist(), places, strict=True):
             row |= {"low": finite(low), "high": finite(high), "best_rank": place[0], "worst_rank": place[1]}
         pairs = error_bars.pairs_not_told_apart(found.low, found.high)
-        scored |= {"level": level, "n_left_out": len(left_out.tests), "n_applied": found.n_applied}
+        scored |= {"level": level, "intervals": kind, "left_out": left_out.words}
+        scored |= {"n_left_out": len(left_out.tests), "n_applied": found.n_applied}
         scored |= {"not_told_apart": [[table.columns[one], table.columns[two]] for one, two in pairs]}
     if test.tuning is not None:
         for row, beyond in zip(rows, error_bars.beyond_what_was_seen(test, table), strict=True):

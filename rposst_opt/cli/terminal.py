@@ -63,36 +63,39 @@ def warnings_as_notices() -> Iterator[None]:
 @contextmanager
 def progress_of_a_search() -> "Iterator[Callable[[Progress], None]]":
     """A bar on standard error, gone when the run is over; nothing where standard error is not a terminal."""
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
 
     screen = console(stderr=True)
     if not screen.is_terminal:
         yield lambda progress: None
         return
-    columns = (
-        BarColumn(),
-        TextColumn("{task.percentage:>5.1f} % of {task.fields[sets]}"),
-        TimeRemainingColumn(),
-        TextColumn("best {task.fields[objective]:.6g}, at least {task.fields[bound]}, gap {task.fields[gap]}"),
-    )
-    with Bar(*columns, console=screen, transient=True) as bar:
+    with Bar(BarColumn(), TextColumn("{task.description}"), console=screen, transient=True) as bar:
         # The share done, because the number of sets may be too large for a float.
-        task = bar.add_task("", total=1.0, visible=False, sets="", objective=float("inf"), bound="", gap="")
+        task = bar.add_task("", total=1.0, visible=False)
 
         def show(progress: "Progress") -> None:
-            proved = progress.lower_bound > -float("inf")
-            bar.update(
-                task,
-                completed=progress.done / progress.total,
-                visible=True,
-                sets=f"{f'{progress.total:,}' if progress.total < 10**15 else 'very many'} {progress.unit}",
-                objective=progress.objective,
-                bound=f"{progress.lower_bound:.6g}" if proved else "?",
-                gap=f"{progress.objective - progress.lower_bound:.3g}" if proved else "?",
-            )
+            share = progress.done / progress.total if progress.share is None else progress.share
+            bar.update(task, completed=share, visible=True, description=progress_words(progress))
 
         yield show
+
+
+def progress_words(progress: "Progress") -> str:
+    """How far a run is, in one line: how much is done, how long it may still take, the best test and what is proved."""
+    from rposst_opt.backends.forecast import in_words
+
+    if progress.share is None:
+        total = f"{progress.total:,}" if progress.total < 10**15 else "very many"
+        told = [f"{100 * (progress.done / progress.total):.1f} % of {total} {progress.unit}"]
+    else:
+        told = [f"{f'{100 * progress.share:.1f}' if progress.share >= 1e-3 else 'under 0.1'} % of the search"]
+    if progress.seconds_left is not None:
+        told.append(f"perhaps {in_words(progress.seconds_left)} left")
+    told.append(f"best {progress.objective:.6g}")
+    if progress.lower_bound > -float("inf"):
+        told += [f"at least {progress.lower_bound:.6g}", f"gap {progress.objective - progress.lower_bound:.3g}"]
+    return ", ".join(told)
 
 
 @contextmanager

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rposst_opt.backends import ANYTIME
 from rposst_opt.backends.agreement import Agreement
+from rposst_opt.contract import Stats
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.losses import AbsoluteError
 from rposst_opt.measures import Mean, WorstCase
@@ -98,12 +98,29 @@ def facts(problem: Problem, solution: Solution, scale: Scale, left_out: LeftOut 
         ),
         ("backend", f"{solution.backend}, {solution.seconds:.2f} s{work}"),
     ]
-    if solution.choice is not None and solution.choice.backend == ANYTIME:
-        told.append(("chosen because", solution.choice.reason))
+    if solution.stats.local_search_share:
+        told.append(("work", work_words(solution.stats)))
     if solution.limit is not None:
-        share = f", after {solution.stats.tuples / problem.n_tuples:.3%} of the sets of cases"
-        told.append(("ended by", f"{solution.limit.value}{share if solution.stats.tuples else ''}"))
+        if solution.choice is not None:
+            told.append(("predicted", f"{solution.choice.backend} was {solution.choice.reason}"))
+        told.append(("ended by", f"{solution.limit.value}{share_words(problem, solution.stats)}"))
     return told
+
+
+def work_words(stats: Stats) -> str:
+    """What the work of a search went into."""
+    beside = stats.local_search_share + stats.relaxation_share
+    return (
+        f"{1 - beside:.0%} search, {stats.local_search_share:.0%} local search, {stats.relaxation_share:.0%} linear "
+        "relaxation"
+    )
+
+
+def share_words(problem: Problem, stats: Stats) -> str:
+    """How much of it a run had done when it was ended, as far as that is known."""
+    if stats.share_done is not None:
+        return f", after {f'about {stats.share_done:.1%}' if stats.share_done >= 1e-3 else 'under 0.1%'} of the search"
+    return f", after {stats.tuples / problem.n_tuples:.3%} of the sets of cases" if stats.tuples else ""
 
 
 def agreement_words(report: Agreement) -> str:

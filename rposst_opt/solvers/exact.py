@@ -35,9 +35,10 @@ again. **An anytime bound** is this search with a lower θ, which is much quicke
 long runs thresholds are climbed alongside, up to half of the way to U at a time. **The best K tuples** come from θ just
 above the K-th best value found so far.
 
-**A tenth of the work goes elsewhere.** Once the search takes longer than it takes to look there, the linear relaxation
+**Some of the work goes elsewhere.** Once the search takes longer than it takes to look there, the linear relaxation
 (`solvers.relaxation`) gives a bound to climb from, and a local search (`solvers.local_search`) tests to be better than.
-They make no difference to a proved answer, and for hard problems all the difference to an early one.
+They make no difference to a proved answer, and for hard problems all the difference to an early one. So they have a
+tenth of the work where the search is seen to come to its end, and most of it where it is not (`solvers.besides`).
 
 Rounding: a tuple counts as ruled out if a cut is above θ less `SLACK`, a thousandfold of what rounding does to cuts in
 these units, and the bound that is reported is θ less `SLACK`. Test cases with equal results are searched once, unless
@@ -51,27 +52,26 @@ it.
 
 import math
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from rposst_opt.arrays import FloatArray, IntArray
+from rposst_opt.arrays import IntArray
 from rposst_opt.certificate import Certificate
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError, Unsupported
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solution import order_of_tests
+from rposst_opt.solvers.besides import Besides
 from rposst_opt.solvers.canonical import Weighed, Weigher
 from rposst_opt.solvers.kernels.compiling import compile_from_now_on
 from rposst_opt.solvers.kernels.response import scaled_problem_arrays
 from rposst_opt.solvers.kernels.search_state import Plan
 from rposst_opt.solvers.ladder import Ladder
-from rposst_opt.solvers.local_search import Climb, LocalSearch
+from rposst_opt.solvers.prospect import Prospect
 from rposst_opt.solvers.relaxation import least_loss, least_noise
 from rposst_opt.solvers.running import available_cores, check_counts, running
 from rposst_opt.solvers.searched_cases import as_searched, cases_to_search
@@ -86,12 +86,12 @@ TOLERANCE = 1e-12  # to which one tuple is solved
 # A cut is made for some cases more than a tuple has. With more of them it rules out more, but takes longer to make; so
 # cuts reach farther the longer the search turns out to take. Pairs of work and the cases more from then on:
 EXTENSIONS = ((0.0, 1), (1e8, 4), (3e8, 8), (1e9, 31))
-ROUGHNESS = 0.05  # while cases are exchanged at first: the least gain, of what there is, and what it may leave of its own
-CLIMBING_SHARE = 0.1  # of all work goes into a local search and into the linear relaxation
+ROUGHNESS = 0.05  # of exchanging cases at first: the least gain that counts, and the share of it that may be left
 MOST_TESTS = 20_000  # that may be tied for the best before we refuse to list them
 
 # Work, in nanoseconds by a rough count:
 ALONE = 2e7  # one searcher begins: most problems are done before others could help
+LONGEST_START = 5e7  # by exchanging single cases: a local search is better at it
 MOST_INTERPRETED = 5e4  # a question to the antagonist that is dearer takes too long when it is interpreted
 MOST_TUPLES_INTERPRETED = 3_000_000  # where there are more, compiling at once is sooner done
 SHORTEST_TURN, LONGEST_TURN = 1e6, 2e7
@@ -153,6 +153,7 @@ class Exact:
             limit = proof.run()
             certificate = proof.make_certificate() if self.certificate and limit is None else None
             tests, one_of_many = proof.tests()
+            proof.tell()
         return Candidate(
             test=tests[0],
             lower_bound=float(proof.bound * problem.unit),
@@ -166,6 +167,8 @@ class Exact:
                 rounds=proof.searchers.calls,
                 nodes=proof.searchers.nodes,
                 cuts=proof.searchers.learned,
+                share_done=proof.prospect.share,
+                **proof.besides.stats(proof.searchers.work),
             ),
         )
 
@@ -204,10 +207,9 @@ class _Proof:
         self.reported: dict[tuple[int, ...], FoundTest] = {}  # those that a ranking may need
         self.closed: dict[tuple[int, ...], float] = {}  # tuples that were found, and so have no cut of their own
         self.unresolved = math.inf
-        self.front = self.searchers.new_front()
-        self.is_complete, self.share_done = False, 0.0
-        self._has_climbed = False
-        self._steps: Iterator[int] = iter(())
+        self.front, self.prospect = self.searchers.new_front(), Prospect()
+        self.is_complete, self.was_cut_short, self.share_done = False, False, 0.0
+        self.besides = Besides(problem, budget, self.plan, method.threads)
         self.told, self.told_value = time.monotonic(), math.inf
 
     def settle_first_tuple(self) -> None:
@@ -226,15 +228,17 @@ class _Proof:
                     limit = self._search_and_climb(front, pool)
                 finally:
                     self.searchers.stop[0] = 1
-        if not front.is_done and not self._has_climbed:
-            self._climb_a_step()  # there was no time for it, but a bound there must be
+        if not front.is_done and not self.besides.has_begun:
+            self._step_besides()  # there was no time for it, but a bound there must be
         if front.is_done:
             proved = min(self._threshold(), self.best.value) - SLACK
             self.bound = max(self.bound, min(proved, front.unresolved))
             self.unresolved = front.unresolved
             limit = None
         if limit is not None:  # and so no certificate, which could not rest on the relaxation
-            self.bound = max(self.bound, self.climb.bound)
+            self.bound = max(self.bound, self.besides.bound)
+        else:
+            self.prospect.finish()
         self.is_complete, self.share_done = front.is_done, front.share_done()
         return limit
 
@@ -246,6 +250,7 @@ class _Proof:
             limit = self._exchange_cases(roughness)
             if limit is not None:
                 return limit
+        self.searchers.set_threshold(self._threshold())
         if self._threshold() <= self.floor:
             front.close()  # no test can be better
         elif not (self.wants_ranking or self.method.certificate):
@@ -260,14 +265,14 @@ class _Proof:
         Roughly at first: only what makes it better by some share counts, with weights that need not be the best.
         """
         before = math.inf
-        while self.best.value < before:
+        while self.best.value < before and self.searchers.work < LONGEST_START:
             before = self.best.value
             margin = max(roughness * abs(before), self.plan.margin)
             self.searchers.set_threshold(before - margin)
             nodes = self.searchers.neighbours(self.best.cases)
             if not roughness:
                 nodes = together([self.searchers.only(self.best.cases), nodes])
-            while len(nodes.cases):
+            while len(nodes.cases) and self.searchers.work < LONGEST_START:
                 limit = self.budget.reached()
                 if limit is not None:
                     return limit
@@ -290,38 +295,31 @@ class _Proof:
             work *= 2
 
     def _look_elsewhere(self) -> None:
-        """Go on with the linear relaxation and then with a local search, with their share of all the work."""
-        share = CLIMBING_SHARE * self.searchers.work
-        if self.wants_ranking or (not self._has_climbed and self.climb.relaxation.cost_of_playing > share):
-            return
-        while self.climb.work(self.plan.call_cost, self.plan.step_cost) < share and self._climb_a_step():
-            pass
+        """Go on with the linear relaxation and then with a local search, as far as the search's prospect has it."""
+        while not self.front.is_done and self.besides.may_go_on(float(self.searchers.work), self.front.closed):
+            if not self._step_besides():
+                return
+            self._look_ahead()
+            self._tell(None)
 
-    @cached_property
-    def climb(self) -> Climb:
-        """A local search, which has a test as good as any but no bound yet."""
-        # Without anchors, since importing scikit-learn takes longer than most proofs.
-        climb = Climb(self.problem, LocalSearch(threads=self.method.threads), self.budget, with_anchors=False)
-        climb.settle_first_tuple()
-        return climb
+    def _look_ahead(self) -> None:
+        """Guess again how much of the search is left."""
+        self.prospect.note(float(self.searchers.work) + self.besides.work, self.front.closed)
 
-    def _climb_a_step(self) -> bool:
-        """One step of the local search, which begins with the relaxation; whether there was one."""
-        self._steps = self._steps if self._has_climbed else self.climb.steps()
-        self._has_climbed = True
-        is_step = next(self._steps, None) is not None
-        self._take_climbed()
-        return is_step
-
-    def _take_climbed(self) -> None:
-        """Take over the bound and the test of the local search, where they are better."""
+    def _step_besides(self) -> bool:
+        """One step of the relaxation or of the local search, and what came of it; whether there was one."""
+        before = self.besides.climb.best
+        is_step = self.besides.step()
         if not self.method.certificate:  # which rests on cuts of the search alone
-            self.bound = max(self.bound, self.climb.bound)
-        if self.climb.best.value < self._threshold():
-            self.searchers.try_tuple(as_searched(self.problem, self.cases, self.climb.best.rows), self._threshold())
+            self.bound = max(self.bound, self.besides.bound)
+        found = self.besides.climb.best
+        if found is not before and found.value < self._threshold():
+            self.searchers.try_tuple(as_searched(self.problem, self.cases, found.rows), self._threshold())
             self._take_found()
         if self._threshold() <= self.bound:
             self.front.close()  # no test can be better
+            self.was_cut_short = True
+        return is_step
 
     def _climb_the_ladder(self, ladder: Ladder, work: float, pool: ThreadPoolExecutor) -> Limit | None:
         """Prove higher and higher bounds by searching below thresholds under the incumbent, as far as the work goes."""
@@ -349,6 +347,7 @@ class _Proof:
             threshold = self._threshold() if rung is None else rung
             self.searchers.reach(max(more for work, more in EXTENSIONS if work <= self.searchers.work))
             limit = self.searchers.take_turns(front, threshold, turn, pool, self.budget.reached)
+            self._look_ahead()
             self._take_found()
             if limit is not None:
                 return None if front.is_done else limit
@@ -402,13 +401,18 @@ class _Proof:
         if self.wants_ranking:
             found, one_of_many = list(self.reported.values()) or [self.best], not self.is_complete
         elif self.is_complete and not self.budget.gap:
-            found, one_of_many = tied_tests(self.searchers, self.best, 2 * MARGIN, self.budget.reached)
+            found, one_of_many = tied_tests(
+                self.searchers, self.best, 2 * MARGIN, self.budget.reached, cut_short=self.was_cut_short
+            )
         else:
             found, one_of_many = [self.best], True
         weigher = Weigher(self.searchers.arrays)
         weighed = [weigher.by_mean(self._rows(test), test.weights / test.weights.sum()) for test in found]
         order = self._order(weighed)[: self._wanted()] if len(weighed) > 1 else [0]
-        return tuple(self._make_test(weighed[i].rows, weigher.finish(weighed[i])) for i in order), one_of_many
+        return tuple(
+            self.problem.test(cases=self.cases[weighed[i].rows].tolist(), weights=weigher.finish(weighed[i]))
+            for i in order
+        ), one_of_many
 
     def _order(self, weighed: list[Weighed]) -> list[int]:
         """The places of these sets in their order."""
@@ -429,9 +433,6 @@ class _Proof:
         required = range(self.plan.n_selectable, len(self.cases))
         return np.array([*required, *found.cases], dtype=np.int64)
 
-    def _make_test(self, rows: IntArray, weights: FloatArray) -> EfficientTest:
-        return self.problem.test(cases=self.cases[rows].tolist(), weights=weights)
-
     def make_certificate(self) -> Certificate:
         """The cuts that rule out every tuple; those that were found meanwhile get theirs now."""
         threshold = self._threshold() if self.is_complete else self.bound + SLACK
@@ -450,18 +451,20 @@ class _Proof:
 
     def _tell(self, front: Front | None) -> None:
         """Tell how far the run is: of every better test, and otherwise now and then."""
-        is_news = self.best.value < self.told_value
-        if not is_news and time.monotonic() - self.told < TELL_SECONDS:
-            return
+        if self.best.value < self.told_value or time.monotonic() - self.told >= TELL_SECONDS:
+            self.share_done = self.share_done if front is None else front.share_done()
+            self.tell()
+
+    def tell(self) -> None:
+        """Tell how far the run is."""
         self.told, self.told_value = time.monotonic(), self.best.value
-        if front is not None:
-            self.share_done = front.share_done()
-        total, unit = self.problem.n_tuples, self.problem.unit
         self.budget.tell(
             Progress(
-                done=int(self.share_done * total),
-                total=total,
-                objective=self.best.value * unit,
-                lower_bound=float(self.bound * unit),
+                done=int(self.share_done * self.problem.n_tuples),
+                total=self.problem.n_tuples,
+                objective=self.best.value * self.problem.unit,
+                lower_bound=float(max(self.bound, self.besides.bound) * self.problem.unit),
+                share=self.prospect.share,
+                seconds_left=self.prospect.seconds_left,
             )
         )

@@ -238,10 +238,15 @@ class _Climber:
 
 
 class Climb:
-    """One run: the climbers, the best test and the bound. All values are in the scaled arrays' units."""
+    """One run: the climbers, the best test and the bound. All values are in the scaled arrays' units.
 
-    def __init__(self, problem: Problem, method: LocalSearch, budget: Budget, *, with_anchors: bool = True) -> None:
-        self.problem, self.method, self.budget, self.with_anchors = problem, method, budget, with_anchors
+    Beside another search, which has most of the time, it does without anchors unless told otherwise, and no clock ends
+    its relaxation.
+    """
+
+    def __init__(self, problem: Problem, method: LocalSearch, budget: Budget, *, is_alone: bool = True) -> None:
+        self.problem, self.method, self.budget = problem, method, budget
+        self.is_alone = self.with_anchors = is_alone
         self.exact_arrays = scaled_problem_arrays(problem, np.arange(problem.n_cases))
         self.arrays = rounded_arrays(self.exact_arrays)
         self.climbers = [
@@ -353,7 +358,8 @@ class Climb:
 
     def _relax(self) -> Iterator[int]:
         """Bound every test, step by step, as far as time allows."""
-        ends = time.monotonic() + RELAXATION_SHARE * (self.budget.time_limit_seconds or math.inf)
+        limit = self.budget.time_limit_seconds if self.is_alone else None
+        ends = time.monotonic() + RELAXATION_SHARE * (limit or math.inf)
         programs = MOST_CUTS if self.method.effort is None else self.method.effort // SETS_PER_CUT
         least, noise = self.bound, least_noise(self.problem)
         self.relaxation.play()

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rposst_opt.contract import Budget, Stats
 from rposst_opt.errors import ProblemError
@@ -41,7 +42,7 @@ class Run:
         self._budget.leave_out(seconds)
         self._compile_seconds += seconds
 
-    def stats(self, **counts: int) -> Stats:
+    def stats(self, **counts: Any) -> Stats:
         """The seconds that it took to get ready, and those since; with whatever the solver has counted."""
         return Stats(
             build_seconds=self._build_seconds,

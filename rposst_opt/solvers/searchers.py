@@ -21,6 +21,7 @@ from rposst_opt.solvers.kernels.learning import write_hits
 from rposst_opt.solvers.kernels.response import ProblemArrays
 from rposst_opt.solvers.kernels.search_state import Cuts, Nodes, Plan, Search, look_below, make_search, spent
 from rposst_opt.solvers.kernels.tuple_game import CALLS
+from rposst_opt.solvers.prospect import Weights, weights_left
 
 SEARCHERS = 8  # however many threads there are, so that the answer does not depend on them
 OWN_CUTS, OWN_BYTES = 512, 8 * 2**20  # that a searcher may learn in one turn,
@@ -45,6 +46,7 @@ class Front:
     def __init__(self, plan: Plan, n_words: int) -> None:
         excluded = ~set_of(range(plan.n_selectable), n_words)[None]
         self.nodes = Nodes(np.zeros((1, plan.size + 1), np.int64), excluded)
+        self.weights, self.closed = np.ones(1), 0.0  # of the nodes, and of what is done (`solvers.prospect`)
         self.size, self.n_selectable = plan.size, plan.n_selectable
         self.unresolved = math.inf  # the least bound among tuples that rounding kept from being settled
 
@@ -55,17 +57,19 @@ class Front:
 
     def close(self) -> None:
         """Take everything for searched."""
-        self.nodes = some_of(self.nodes, slice(0))
+        self.nodes, self.weights, self.closed = some_of(self.nodes, slice(0)), np.empty(0), 1.0
 
     def deal(self, hands: int) -> list[Nodes]:
         """The nodes, dealt out one by one."""
         return [some_of(self.nodes, slice(hand, None, hands)) for hand in range(hands)]
 
-    def gather(self, parts: list[Nodes]) -> None:
-        """Put together what is left, the deepest first: they are done soonest."""
+    def gather(self, parts: list[Nodes], weights: list[Weights]) -> None:
+        """Put together what is left, and what that weighs, the deepest first: they are done soonest."""
         nodes = together(parts)
         deepest_first = np.argsort(-nodes.cases[:, -1], kind="stable")
         self.nodes = Nodes(nodes.cases[deepest_first], nodes.excluded[deepest_first])
+        self.weights = np.concatenate([each.left for each in weights])[deepest_first]
+        self.closed += sum(each.closed for each in weights)
 
     def share_done(self) -> float:
         """The share of tuples that are dealt with."""
@@ -163,7 +167,11 @@ class Searchers:
 
     def advance_alone(self, front: Front, work: float) -> None:
         """Have the first searcher search the tree for so much work."""
-        front.gather([self.explore_alone(front.nodes, work)])
+        nodes, weights = front.nodes, front.weights
+        remaining = self.explore_alone(nodes, work)
+        left = _left_by(self.members[0])
+        begun = len(nodes.cases) - (len(remaining.cases) - len(left.cases))
+        front.gather([remaining], [weights_left(nodes, weights, begun, left)])
         front.unresolved = min(front.unresolved, float(self.members[0].levels.unresolved))
 
     def collect(
@@ -244,7 +252,7 @@ class Searchers:
             self._give_places(i)
         self.set_threshold(threshold)
         order = self._sorted_cuts()
-        hands = front.deal(SEARCHERS)
+        hands, shares = front.deal(SEARCHERS), [front.weights[hand::SEARCHERS] for hand in range(SEARCHERS)]
         futures = [
             pool.submit(explore, hand, order, turn, False, self.plan, self.arrays, member)
             for hand, member in zip(hands, self.members, strict=True)
@@ -255,14 +263,16 @@ class Searchers:
             limit = limit or reached()
             if limit is not None:
                 self.stop[0] = 1
-        parts = []
-        for member, hand, future in zip(self.members, hands, futures, strict=True):
-            parts += [_left_by(member), some_of(hand, slice(future.result(), None))]
+        parts, weights = [], []
+        for member, hand, share, future in zip(self.members, hands, shares, futures, strict=True):
+            begun, left = future.result(), _left_by(member)
+            parts += [left, some_of(hand, slice(begun, None))]
+            weights.append(weights_left(hand, share, begun, left))
             front.unresolved = min(front.unresolved, float(member.levels.unresolved))
             self._count(member)
             for at in range(int(member.counts.found)):
                 self._take(member, at)
-        front.gather(parts)
+        front.gather(parts, weights)
         self.keep_cuts()
         return limit
 

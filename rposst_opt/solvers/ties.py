@@ -12,18 +12,23 @@ from rposst_opt.contract import Limit
 from rposst_opt.solvers.searchers import FoundTest, Searchers
 
 MOST_COMPARED = 256  # tests that are tied for the best: of more, the first by position is taken
-LEAST_WORK = 1e9  # nanoseconds by a rough count, that ties may take; and as much as the proof took
+# Nanoseconds by a rough count, that ties may take besides as much as the proof took:
+LEAST_WORK = 1e9
+LEAST_WORK_AFTER_BOUND = 1e8  # where a bound from elsewhere has cut it short
 
 Reached = Callable[[], Limit | None]
 
 
-def tied_tests(searchers: Searchers, best: FoundTest, margin: float, reached: Reached) -> tuple[list[FoundTest], bool]:
+def tied_tests(
+    searchers: Searchers, best: FoundTest, margin: float, reached: Reached, *, cut_short: bool = False
+) -> tuple[list[FoundTest], bool]:
     """All tests within the margin of the best, or the first by position of too many; and whether others were left out.
 
     Others are left out if the work does not do, or a limit is reached: then the answer is the best known, as one of
-    many.
+    many. Where a bound from elsewhere has `cut_short` the search for the best, this one may be hopeless: it has less.
     """
-    work, threshold = searchers.work + LEAST_WORK, best.value + margin
+    work = searchers.work + (LEAST_WORK_AFTER_BOUND if cut_short else LEAST_WORK)
+    threshold = best.value + margin
     left = searchers.collect(searchers.new_front().nodes, threshold, MOST_COMPARED, work, reached)
     tied = _collected(searchers)
     if len(tied) > MOST_COMPARED:

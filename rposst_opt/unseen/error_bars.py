@@ -1,26 +1,33 @@
-r"""How far off may a score be? Intervals from tests that were made without each tuning policy in turn (jackknife+).
+r"""How far off may a score be? Intervals from tests that were made without each tuning policy in turn.
 
-Leave tuning policy j out, choose and weigh again, and keep the test :math:`w_{-j}` and its error :math:`R_j` on j. A
-new policy with results a has the interval
+Leave tuning policy j out, choose and weigh again, and keep the test :math:`w_{-j}` and its error :math:`R_j` on j. The
+cases are chosen again each time: with the cases of the whole table, intervals are too narrow. A new policy with results
+a has one of two intervals:
 
-.. math:: \bigl[\,q^-\{w_{-j} \cdot a - |R_j|\},\ q^+\{w_{-j} \cdot a + |R_j|\}\,\bigr]
+.. math::
 
-with the quantiles of Barber, Candès, Ramdas and Tibshirani (*Predictive inference with the jackknife+*, 2021). It
-covers the full score with a probability near the level (and never below twice the level less one) over new policies
-that are exchangeable with the tuning ones. It is no promise about policies that are unlike all of these.
+    \text{jackknife:}  &\quad w \cdot a \pm q^+\{|R_j|\} \\
+    \text{jackknife+:} &\quad \bigl[\,q^-\{w_{-j} \cdot a - |R_j|\},\ q^+\{w_{-j} \cdot a + |R_j|\}\,\bigr]
 
-The cases are chosen again each time: with the cases of the whole table, intervals are too narrow. So
-:math:`w_{-j} \cdot a` needs results on cases that the test itself may lack. Where they are missing, and for estimators
-that learn, the score itself stands in their place (the jackknife), and no such bound is known.
+with the quantiles of Barber, Candès, Ramdas and Tibshirani (*Predictive inference with the jackknife+*, 2021). Both are
+about new policies that are exchangeable with the tuning ones, and no promise about policies that are unlike all of
+these.
+
+The *jackknife* needs no results but those on the test's own cases, and serves estimators that learn as well. It covers
+the full score with a probability near the level if a test that was made from one policy more is off by about as much;
+no bound is known without that. The *jackknife+* never covers less than twice the level less one. But it needs results
+on all cases of the tests :math:`w_{-j}`, which nobody runs for the sake of a small test, and it covers more than was
+asked for: that the choice of cases changes is in :math:`R_j`, and again in :math:`w_{-j} \cdot a`.
 
 Where there are so many policies that leaving them out one by one takes too long, they are left out in folds, and
-:math:`w_{-j}` is the test without all of j's fold (CV+, of the same paper). Its tests know fewer policies than the one
-that is scored with, so it is off by a little more, and the intervals are a little wider.
+:math:`w_{-j}` is the test without all of j's fold (CV+, of the same paper, with a bound that is a little lower). Its
+tests know fewer policies than the one that is scored with, so it is off by a little more, and the intervals are a
+little wider.
 """
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,12 +36,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rposst_opt.arrays import FloatArray
+from rposst_opt.arrays import FloatArray, Named, one_column_each
 from rposst_opt.backends import solve
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.estimators import ESTIMATORS, WEIGHTS
 from rposst_opt.files.records import TEST_FORMAT, read_record
+from rposst_opt.files.shapes import some_of
 from rposst_opt.results import full_scores, is_frame
 from rposst_opt.text_files import named
 from rposst_opt.unseen.procedures import Purpose
@@ -43,6 +51,7 @@ from rposst_opt.unseen.splits import MOST_LEFT_OUT_ONE_BY_ONE, Split, alike, ali
 if TYPE_CHECKING:
     import pandas as pd
 
+JACKKNIFE, JACKKNIFE_PLUS = KINDS = ("jackknife", "jackknife+")
 TOO_FAR_BEHIND = 2.0  # times the error on tuning policies
 FOLDS, SEED = 10, 2023
 SLOW_START = 8  # so many times longer a first run may take than others, with kernels that are yet to be loaded
@@ -95,6 +104,7 @@ def leave_out(
     options: Mapping[str, Any],
     most_seconds: float | None = None,
     seconds_each: float = 0.0,
+    estimators: Sequence[str] = ESTIMATORS,
 ) -> LeftOut | None:
     """Make tests without each policy in turn; in folds where that takes too long; None if they do, too.
 
@@ -111,6 +121,8 @@ def leave_out(
         (`splits.MOST_LEFT_OUT_ONE_BY_ONE`), and in folds if they are many.
     seconds_each : float
         What making the test with all policies took, if that is known: what is sure to take too long is not begun.
+    estimators : sequence of str
+        Whose errors are worked out.
     """
     n_policies = results.shape[1]
     ways = [alike_one_by_one(n_policies)]
@@ -120,7 +132,7 @@ def leave_out(
         ways = ways[:1] if n_policies <= MOST_LEFT_OUT_ONE_BY_ONE else ways[1:]
     else:
         ways = [splits for splits in ways if seconds_each * len(splits) <= SLOW_START * most_seconds]
-    make = partial(_made_without, results, size, purpose, backend, options, most_seconds)
+    make = partial(_made_without, results, size, purpose, backend, options, estimators, most_seconds)
     return next((found for found in map(make, ways) if found is not None), None)
 
 
@@ -130,6 +142,7 @@ def _made_without(
     purpose: Purpose,
     backend: str,
     options: Mapping[str, Any],
+    estimators: Sequence[str],
     most_seconds: float | None,
     splits: Sequence[Split],
 ) -> LeftOut | None:
@@ -146,7 +159,7 @@ def _made_without(
         full = full_scores(problem.targets, new)
         tests.append(test)
         rows = test.rows_of(new)
-        errors.append({method: test.estimated(rows, method) - full for method in ESTIMATORS})
+        errors.append({method: test.estimated(rows, method) - full for method in estimators})
         elapsed = time.monotonic() - started
         if done == 1 and most_seconds is not None and most_seconds > elapsed:
             continue  # the first one may have had kernels to load
@@ -157,8 +170,8 @@ def _made_without(
 
 def _left_out(tests: Sequence[EfficientTest], errors: Sequence[Mapping[str, FloatArray]]) -> LeftOut:
     """Tests, with the errors of each on what it was made without, put together."""
-    together = {method: np.hstack([each[method] for each in errors]) for method in ESTIMATORS}
-    return LeftOut(tuple(tests), together, tuple(int(each[WEIGHTS].shape[1]) for each in errors))
+    together = {method: np.hstack([each[method] for each in errors]) for method in errors[0]}
+    return LeftOut(tuple(tests), together, tuple(int(next(iter(each.values())).shape[1]) for each in errors))
 
 
 class Intervals(NamedTuple):
@@ -168,7 +181,7 @@ class Intervals(NamedTuple):
     ----------
     scores, low, high : ndarray of shape (n_new,)
     n_applied : int
-        How many of the tests without a policy could be applied to the new results.
+        How many tests without a policy were applied to the new results: all of them by jackknife+, none otherwise.
     """
 
     scores: FloatArray
@@ -180,49 +193,73 @@ class Intervals(NamedTuple):
 def intervals(
     test: EfficientTest,
     left_out: LeftOut,
-    new_results: "ArrayLike | pd.DataFrame",
+    new_results: "ArrayLike | Named",
     *,
     method: str = WEIGHTS,
     level: float = 0.9,
     target: int = 0,
+    kind: str = JACKKNIFE,
 ) -> Intervals:
-    """Scores of new policies, and intervals that hold the full score with this probability.
+    """Scores of new policies, and intervals that hold the full score with about this probability.
 
-    An end is infinite where there are too few tuning policies for the level.
+    An end is infinite where there are too few tuning policies for the level. The `kind` is "jackknife", which needs
+    results on the test's own cases alone, or "jackknife+", which needs those on all cases of `left_out.tests`, and the
+    test's own weights as the method.
     """
     if not 0 < level < 1:
         raise ProblemError(f"`level` must lie between 0 and 1, got {level:g}.")
+    check_kind(kind, method)
     scores = np.asarray(test.estimate(new_results, method, target=target))
     radii = np.abs(left_out.errors[method][target])
-    by_test = np.repeat(scores[None], len(left_out.tests), axis=0)
-    n_applied = 0
-    if method == WEIGHTS:
-        for place, other in enumerate(left_out.tests):
-            if _can_be_applied(other, test, new_results):
-                by_test[place] = other.in_table_units().weighed(other.rows_of(new_results))
-                n_applied += 1
-    centres = np.repeat(by_test, left_out.counts, axis=0)
-    below, above = np.sort(centres - radii[:, None], axis=0), np.sort(centres + radii[:, None], axis=0)
-    return Intervals(scores, _order_statistic(below, 1 - level), _order_statistic(above, level), n_applied)
+    if kind == JACKKNIFE:
+        centres, n_applied = np.repeat(scores[None], len(radii), axis=0), 0
+    else:
+        by_test = _scores_by_others(test, left_out, new_results)
+        centres, n_applied = np.repeat(by_test, left_out.counts, axis=0), len(by_test)
+    below, above = centres - radii[:, None], centres + radii[:, None]
+    return Intervals(scores, -_order_statistic(-below, level), _order_statistic(above, level), n_applied)
 
 
-def _can_be_applied(other: EfficientTest, test: EfficientTest, new_results: "ArrayLike | pd.DataFrame") -> bool:
-    """Whether the new results have the cases of this test."""
-    if is_frame(new_results):
-        return set(other.case_names) <= {str(name) for name in new_results.index}
-    return len(np.asarray(new_results)) == other.n_cases or other.cases == test.cases
+def check_kind(kind: str, method: str = WEIGHTS) -> None:
+    """Refuse a kind of intervals that is not known, or that this estimator cannot have."""
+    if kind not in KINDS:
+        raise ProblemError(f"unknown kind of intervals {kind!r}. Known: {', '.join(KINDS)}.")
+    if kind == JACKKNIFE_PLUS and method != WEIGHTS:
+        raise ProblemError(
+            f"{kind} intervals are for the test's own weights: tests without a policy do not keep what the estimator "
+            f"{method!r} learns from. Ask for {JACKKNIFE} intervals."
+        )
 
 
-def _order_statistic(rows: FloatArray, share: float) -> FloatArray:
-    """The value in place share · (n + 1), rounded up above the middle and down below it; infinite beyond the ends."""
-    count = len(rows)
-    place = share * (count + 1)
-    rank = math.ceil(round(place, 9)) if share > 0.5 else math.floor(round(place, 9))
-    if rank < 1:
-        return np.full(rows.shape[1], -np.inf)
-    if rank > count:
+def _scores_by_others(test: EfficientTest, left_out: LeftOut, new_results: "ArrayLike | Named") -> FloatArray:
+    """Scores of new policies by each test without some policies: of shape (n_tests, n_new)."""
+    table = one_column_each("new_results", new_results)
+    used = dict.fromkeys(name for other in left_out.tests for name in other.case_names)
+    known = _cases_with_results(test, table, used)
+    missing = [name for name in used if name not in known]
+    if missing:
+        can_be_applied = sum(known.issuperset(other.case_names) for other in left_out.tests)
+        raise ProblemError(
+            f"{JACKKNIFE_PLUS} intervals need results on the cases of all {len(left_out.tests):,} tests that were made "
+            f"without some policies; {can_be_applied:,} can be applied, as results on {some_of(missing)} are missing. "
+            f"Add them, or ask for {JACKKNIFE} intervals, which need the test's own cases alone."
+        )
+    return np.array([other.in_table_units().weighed(other.rows_of(table)) for other in left_out.tests])
+
+
+def _cases_with_results(test: EfficientTest, table: "ArrayLike | pd.DataFrame", used: Iterable[str]) -> set[str]:
+    """Which of these cases, by name, the new results have; an array has all cases of the full test, or the test's."""
+    if is_frame(table):
+        return {str(name) for name in table.index[table.notna().all(axis=1)]}
+    return set(used) if len(np.asarray(table)) > len(test.cases) else set(test.case_names)
+
+
+def _order_statistic(rows: FloatArray, level: float) -> FloatArray:
+    """The value of rank ⌈level · (n + 1)⌉ in every column of n; infinite if that is beyond n."""
+    rank = math.ceil(round(level * (len(rows) + 1), 9))
+    if rank > len(rows):
         return np.full(rows.shape[1], np.inf)
-    value: FloatArray = rows[rank - 1]
+    value: FloatArray = np.sort(rows, axis=0)[rank - 1]
     return value
 
 
@@ -348,7 +385,7 @@ def read_left_out(path: Path) -> LeftOut | None:
         tests = [EfficientTest.from_dict({**each, "format": TEST_FORMAT}) for each in record]
         errors = [{method: _errors_by_target(each["errors"][method]) for method in ESTIMATORS} for each in record]
         return _left_out(tests, errors)
-    except (ProblemError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+    except (ProblemError, ValueError, LookupError, TypeError, AttributeError, OverflowError):
         raise ProblemError(f'{named(path)}: "left_out" is not what was written there.') from None
 
 
