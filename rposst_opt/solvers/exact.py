@@ -239,16 +239,13 @@ class _Proof:
 
     def _begin(self, front: Front) -> Limit | None:
         """One searcher finds a good test by exchanging single cases, and then searches the tree for a while."""
-        before = math.inf
-        while self.best.value < before:
-            before = self.best.value
-            nodes = self.searchers.neighbours(self.best.cases)
-            while len(nodes.cases):
-                limit = self.budget.reached()
-                if limit is not None:
-                    return limit
-                nodes = self.searchers.explore_alone(nodes, ALONE)
-                self._take_found()
+        left, may_help = self.searchers.none_left, True
+        while may_help:
+            limit = self.budget.reached()
+            if limit is not None:
+                return limit
+            left, may_help = self.searchers.exchange_alone(left, ALONE)
+            self._take_found()
         if self._threshold() <= self.floor:
             front.close()  # no test can be better
         elif not (self.wants_ranking or self.method.certificate):
@@ -282,7 +279,8 @@ class _Proof:
     def climb(self) -> Climb:
         """A local search, which has a test as good as any but no bound yet."""
         # Without anchors, since importing scikit-learn takes longer than most proofs.
-        climb = Climb(self.problem, LocalSearch(threads=self.method.threads), self.budget, with_anchors=False)
+        method = LocalSearch(threads=self.method.threads)
+        climb = Climb(self.problem, method, self.budget, with_anchors=False, bound_first=True)
         climb.settle_first_tuple()
         return climb
 
@@ -387,7 +385,9 @@ class _Proof:
         else:
             found, one_of_many = [self.best], True
         weigher = Weigher(self.searchers.arrays)
-        weighed = [weigher.by_mean(self._rows(test), test.weights / test.weights.sum()) for test in found]
+        sets = np.array([self._rows(test) for test in found])
+        weights = np.array([test.weights / test.weights.sum() for test in found])
+        weighed = weigher.by_mean(sets, weights)
         order = self._order(weighed)[: self._wanted()] if len(weighed) > 1 else [0]
         return tuple(self._make_test(weighed[i].rows, weigher.finish(weighed[i])) for i in order), one_of_many
 

@@ -1,6 +1,7 @@
 """What a search for tuples works with: its plan, its cuts, its place in the tree, and what it counts."""
 
-from typing import NamedTuple, Protocol
+from types import SimpleNamespace
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -43,6 +44,12 @@ class Counts(Protocol):
 # Records, whose numbers Python also finds by their names, since it may run the kernels without compiling them.
 LEVELS = np.dtype((np.record, [(name, np.float64) for name in Levels.__annotations__]))
 COUNTS = np.dtype((np.record, [(name, np.int64) for name in Counts.__annotations__]))
+
+
+def read_counts(counts: Counts) -> Counts:
+    """A copy of the counts that Python reads from ten times as fast as from a record."""
+    numbers = cast(np.record, counts).item()
+    return cast(Counts, SimpleNamespace(**dict(zip(Counts.__annotations__, numbers, strict=True))))
 
 
 class Plan(NamedTuple):
