@@ -58,15 +58,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from rposst_opt.arrays import IntArray
 from rposst_opt.certificate import Certificate
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError, Unsupported
 from rposst_opt.problem import Need, Problem
-from rposst_opt.solution import order_of_tests
+from rposst_opt.solvers.answers import as_tests
 from rposst_opt.solvers.besides import Besides
-from rposst_opt.solvers.canonical import Weighed, Weigher
 from rposst_opt.solvers.kernels.compiling import compile_from_now_on
 from rposst_opt.solvers.kernels.response import scaled_problem_arrays
 from rposst_opt.solvers.kernels.search_state import Plan
@@ -75,7 +73,7 @@ from rposst_opt.solvers.prospect import Prospect
 from rposst_opt.solvers.relaxation import least_loss, least_noise
 from rposst_opt.solvers.running import available_cores, check_counts, running
 from rposst_opt.solvers.searched_cases import as_searched, cases_to_search
-from rposst_opt.solvers.searchers import OWN_CUTS, FoundTest, Front, Searchers, together
+from rposst_opt.solvers.searchers import OWN_CUTS, FoundTest, Front, Searchers
 from rposst_opt.solvers.ties import tied_tests
 
 # In units of the largest loss there can be:
@@ -192,7 +190,6 @@ class _Proof:
             margin=max(budget.gap / problem.unit, MARGIN),
             slack=SLACK,
             tolerance=TOLERANCE,
-            leftover=0.0,
             call_cost=300.0 + n_policies * (0.3 * problem.n_chosen + 3.0) + 20.0 * arrays.most_chosen,
             step_cost=40.0 + 2.0 * problem.n_chosen**2,
         )
@@ -214,8 +211,9 @@ class _Proof:
 
     def settle_first_tuple(self) -> None:
         """Make the first tuple there is the incumbent; by the way the kernels are compiled, or loaded."""
-        first = self.searchers.only(tuple(range(self.plan.size)))
-        self.searchers.explore_alone(first, math.inf)
+        if not self.wants_ranking:
+            self.searchers.begin_roughly(ROUGHNESS)
+        self.searchers.explore_alone(self.searchers.only(tuple(range(self.plan.size))), math.inf)
         self._take_found()
 
     def run(self) -> Limit | None:
@@ -246,10 +244,13 @@ class _Proof:
 
     def _begin(self, front: Front) -> Limit | None:
         """One searcher finds a good test by exchanging single cases, and then searches the tree for a while."""
-        for roughness in (0.0,) if self.wants_ranking else (ROUGHNESS, 0.0):
-            limit = self._exchange_cases(roughness)
+        left, may_help = self.searchers.none_left, True
+        while may_help and self.searchers.work < LONGEST_START:
+            limit = self.budget.reached()
             if limit is not None:
                 return limit
+            left, may_help = self.searchers.exchange_alone(left, ALONE)
+            self._take_found()
         self.searchers.set_threshold(self._threshold())
         if self._threshold() <= self.floor:
             front.close()  # no test can be better
@@ -257,28 +258,6 @@ class _Proof:
             self.searchers.advance_alone(front, ALONE)
             self._take_found()
         self.searchers.keep_cuts()
-        return None
-
-    def _exchange_cases(self, roughness: float) -> Limit | None:
-        """Exchange single cases of the best test as long as that helps.
-
-        Roughly at first: only what makes it better by some share counts, with weights that need not be the best.
-        """
-        before = math.inf
-        while self.best.value < before and self.searchers.work < LONGEST_START:
-            before = self.best.value
-            margin = max(roughness * abs(before), self.plan.margin)
-            self.searchers.set_threshold(before - margin)
-            nodes = self.searchers.neighbours(self.best.cases)
-            if not roughness:
-                nodes = together([self.searchers.only(self.best.cases), nodes])
-            while len(nodes.cases) and self.searchers.work < LONGEST_START:
-                limit = self.budget.reached()
-                if limit is not None:
-                    return limit
-                plan = self.searchers.plan._replace(margin=margin, leftover=roughness)
-                nodes = self.searchers.explore_alone(nodes, ALONE, plan)
-                self._take_found()
         return None
 
     def _search_and_climb(self, front: Front, pool: ThreadPoolExecutor) -> Limit | None:
@@ -406,32 +385,8 @@ class _Proof:
             )
         else:
             found, one_of_many = [self.best], True
-        weigher = Weigher(self.searchers.arrays)
-        weighed = [weigher.by_mean(self._rows(test), test.weights / test.weights.sum()) for test in found]
-        order = self._order(weighed)[: self._wanted()] if len(weighed) > 1 else [0]
-        return tuple(
-            self.problem.test(cases=self.cases[weighed[i].rows].tolist(), weights=weigher.finish(weighed[i]))
-            for i in order
-        ), one_of_many
-
-    def _order(self, weighed: list[Weighed]) -> list[int]:
-        """The places of these sets in their order."""
-        unit = self.problem.unit
-        return order_of_tests(
-            self.problem,
-            objectives=[unit * each.objective for each in weighed],
-            mean_losses=[unit * each.mean_loss for each in weighed],
-            cases=[tuple(np.sort(self.cases[each.rows]).tolist()) for each in weighed],
-        )
-
-    def _wanted(self) -> int | None:
-        """How many tests are asked for; None for all that there are."""
-        return None if self.method.all_optimal else self.method.top or 1
-
-    def _rows(self, found: FoundTest) -> IntArray:
-        """The rows of the arrays that a test is made of: those of the required cases come after all others."""
-        required = range(self.plan.n_selectable, len(self.cases))
-        return np.array([*required, *found.cases], dtype=np.int64)
+        most = None if self.method.all_optimal else self.method.top or 1
+        return as_tests(self.problem, self.cases, self.searchers.arrays, found, most), one_of_many
 
     def make_certificate(self) -> Certificate:
         """The cuts that rule out every tuple; those that were found meanwhile get theirs now."""

@@ -54,7 +54,8 @@ def adopt(plan: Plan, search: Search) -> None:
     """Make the one test that was found the incumbent: from now on, tuples must be better than it."""
     counts, levels = search.counts, search.levels
     counts.found, counts.adopted = 0, 1
-    look_below(search.found_weights[0, plan.n_required + plan.size] - plan.margin, plan.slack, levels)
+    value = search.found_weights[0, plan.n_required + plan.size]
+    look_below(value - max(plan.margin, levels.roughness * abs(value)), plan.slack, levels)
     write_hits(counts.own_start, counts.own_start + counts.learned, levels.limit, search.cuts)
 
 

@@ -133,12 +133,14 @@ def settle_and_learn(
     or -1.
     """
     workspace, mixture, counts = search.workspace, search.mixture, search.counts
-    threshold, limit = search.levels.threshold, search.levels.limit
+    threshold, limit, roughness = search.levels.threshold, search.levels.limit, search.levels.roughness
     proved, reached = -np.inf, np.inf
     first, learned, stride, is_worked_out = True, False, 1, False
     place = counts.own_start + counts.learned
     while True:
-        lower, upper = settle(n_rows, threshold, good_enough, plan.tolerance, arrays, workspace, plan.leftover)
+        lower, upper = settle(
+            n_rows, threshold, good_enough, plan.tolerance, arrays, workspace, search.levels.roughness
+        )
         if first and lower < limit and threshold <= upper:
             # Rounding has come between the two bounds: cuts that are nearly alike spoil a basis. Begin without them.
             workspace.state[KEPT], workspace.state[NEXT] = 0, 0
