@@ -138,9 +138,7 @@ def settle_and_learn(
     first, learned, stride, is_worked_out = True, False, 1, False
     place = counts.own_start + counts.learned
     while True:
-        lower, upper = settle(
-            n_rows, threshold, good_enough, plan.tolerance, arrays, workspace, search.levels.roughness
-        )
+        lower, upper = settle(n_rows, threshold, good_enough, plan.tolerance, arrays, workspace, roughness)
         if first and lower < limit and threshold <= upper:
             # Rounding has come between the two bounds: cuts that are nearly alike spoil a basis. Begin without them.
             workspace.state[KEPT], workspace.state[NEXT] = 0, 0
