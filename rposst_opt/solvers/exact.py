@@ -84,7 +84,7 @@ TOLERANCE = 1e-12  # to which one tuple is solved
 # A cut is made for some cases more than a tuple has. With more of them it rules out more, but takes longer to make; so
 # cuts reach farther the longer the search turns out to take. Pairs of work and the cases more from then on:
 EXTENSIONS = ((0.0, 1), (1e8, 4), (3e8, 8), (1e9, 31))
-ROUGHNESS = 0.05  # of exchanging cases at first: the least gain that counts, and the share of it that may be left
+ROUGHNESS = 0.1  # of exchanging cases at first: the least gain that counts, and the share of it that may be left
 MOST_TESTS = 20_000  # that may be tied for the best before we refuse to list them
 
 # Work, in nanoseconds by a rough count:
