@@ -4,7 +4,6 @@ import math
 import operator
 import os
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -261,11 +260,13 @@ class EfficientTest(ByValue):
         targets: FloatArray,
         policy_names: Sequence[str] = (),
         *,
+        known_scores: FloatArray | None = None,
         scale: Scale | None = None,
         is_rescaled: bool = False,
     ) -> "EfficientTest":
         """The same test, with what estimators learn from the tuning policies' results on all cases."""
-        tuning = TuningScores(results[list(self.cases)], full_scores(targets, results), tuple(policy_names))
+        scores = full_scores(targets, results) if known_scores is None else known_scores
+        tuning = TuningScores(results[list(self.cases)], scores, tuple(policy_names))
         return self._with(tuning=tuning, **({} if scale is None else {"scale": scale, "is_rescaled": is_rescaled}))
 
     def without_tuning(self) -> "EfficientTest":
@@ -397,9 +398,9 @@ class EfficientTest(ByValue):
 
     def _with(self, **changes: object) -> "EfficientTest":
         """A copy in which some fields are others; the weights keep every bit."""
-        changed = copy(self)
-        for name, value in changes.items():
-            object.__setattr__(changed, name, value)
+        changed = object.__new__(type(self))
+        for each in fields(self):
+            object.__setattr__(changed, each.name, changes.get(each.name, getattr(self, each.name)))
         return changed
 
     def rows_of(self, new_results: "ArrayLike | Named") -> FloatArray:

@@ -132,13 +132,18 @@ class PiecewiseQuadratic:
             coefficients = self.coefficients * powers
         if not np.isfinite(coefficients).all():
             raise ProblemError(f"errors of {error_unit:g} make the loss overflow: rescale the results first.")
-        return PiecewiseQuadratic(knots=self.knots / error_unit, coefficients=coefficients)
+        scaled = object.__new__(PiecewiseQuadratic)  # which needs no check, since units make no loss less convex
+        object.__setattr__(scaled, "knots", read_only(self.knots / error_unit))
+        object.__setattr__(scaled, "coefficients", read_only(coefficients))
+        return scaled
 
     def minimum(self) -> float:
         """The least value that the function takes, or -inf when it has none."""
         steepest_fall, steepest_rise = self.slope_range()
         if steepest_fall > 0 or steepest_rise < 0:
             return -np.inf
+        if self.is_polyhedral and len(self.knots):
+            return float(self.value(self.knots).min())
         return 0.0 - float(self.conjugate(np.zeros(1))[0])
 
 

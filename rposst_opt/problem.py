@@ -398,7 +398,11 @@ class Problem(ByValue, Shown):
     @cached_property
     def scenarios(self) -> Scenarios:
         """The scenarios, in the order of their policies."""
-        return Scenarios.of(self.probabilities, full_scores(self.targets, self.results))
+        return Scenarios.of(self.probabilities, self._full_scores)
+
+    @cached_property
+    def _full_scores(self) -> FloatArray:
+        return read_only(full_scores(self.targets, self.results))
 
     @cached_property
     def needs(self) -> frozenset[Need]:
@@ -436,7 +440,8 @@ class Problem(ByValue, Shown):
 
     def tuned(self, test: EfficientTest) -> EfficientTest:
         """The same test, in the units of this problem, with all that it can know of the results it was tuned on."""
-        return test.tuned_on(self.results, self.targets, self.policy_names, **self._scale_of_tests)
+        known = {"known_scores": self._full_scores, **self._scale_of_tests}
+        return test.tuned_on(self.results, self.targets, self.policy_names, **known)
 
     def why_not(self, test: EfficientTest) -> str | None:
         """Why this test is not an answer to this problem, or None if it is one."""

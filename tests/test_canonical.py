@@ -1,5 +1,6 @@
 """The answer is a function of the problem: rounding, the order of policies and the number of threads do not choose."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -81,8 +82,8 @@ def test_without_the_choice_among_ties_they_would(monkeypatch: pytest.MonkeyPatc
     def any_one(searchers: object, best: FoundTest, *others: object, cut_short: bool) -> tuple[list[FoundTest], bool]:
         return [best], False
 
-    def any_weights(weigher: Weigher, rows: IntArray, weights: FloatArray) -> Weighed:
-        return Weighed(rows, weights, 0.0, 0.0, is_unique=True)
+    def any_weights(weigher: Weigher, sets: IntArray, weights: FloatArray) -> list[Weighed]:
+        return [Weighed(rows, its, 0.0, 0.0, is_unique=True) for rows, its in zip(sets, weights, strict=True)]
 
     monkeypatch.setattr(exact, "tied_tests", any_one)
     assert any(
@@ -91,7 +92,7 @@ def test_without_the_choice_among_ties_they_would(monkeypatch: pytest.MonkeyPatc
     )
     monkeypatch.undo()
     monkeypatch.setattr(Weigher, "by_mean", any_weights)
-    assert any(moved_by_rounding(60, seed=1))
+    assert any(moved_by_rounding(PROBLEMS, seed=1))
 
 
 @pytest.mark.slow
@@ -326,6 +327,18 @@ def test_cases_that_are_alike_are_found_up_to_rounding(scale: float, offset: flo
 def test_cases_that_differ_by_more_than_rounding_are_not_alike() -> None:
     assert first_alike(np.array([[1.0, 2.0], [1.0, 2.0 + 1e-13]])).tolist() == [0, 1]
     assert first_alike(np.array([[1.0, 2.0], [2.0, 1.0]])).tolist() == [0, 1]
+
+
+def test_sets_that_are_weighed_together_are_weighed_as_each_alone() -> None:
+    for problem, _ in full_of_ties(20, seed=7):
+        arrays = scaled_problem_arrays(problem, np.arange(problem.n_cases))
+        sets = np.array(list(itertools.islice(itertools.combinations(range(problem.n_cases), 2), 20)))
+        weights = np.full(sets.shape, 0.5)
+        for at, weighed in enumerate(Weigher(arrays).by_mean(sets, weights)):
+            (alone,) = Weigher(arrays).by_mean(sets[at : at + 1], weights[at : at + 1])
+            assert weighed.rows.tolist() == sets[at].tolist()
+            assert weighed.objective == pytest.approx(alone.objective, abs=1e-10)
+            assert weighed.mean_loss == pytest.approx(alone.mean_loss, abs=1e-8)
 
 
 def test_a_least_squares_problem_that_is_given_up_leaves_good_weights(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from rposst_opt.solvers.kernels import compiling
 from rposst_opt.solvers.kernels.hitting_set import explore
 from rposst_opt.solvers.kernels.regret_matching import play_tuples
 from rposst_opt.solvers.kernels.tuple_game import settle
-from rposst_opt.solvers.kernels.weighing import settle_set
+from rposst_opt.solvers.kernels.weighing import settle_sets
 
 REPOSITORY = compiling.SOURCES.parents[2]
 
@@ -94,7 +94,7 @@ def test_interpreted_kernels_take_the_same_steps_to_the_same_bits() -> None:
     names: dict[str, object] = {}
     exec(PROBLEMS, names)
     assert json.loads(interpreted.stdout) == list(names["runs"]())  # type: ignore[operator]
-    assert explore.is_loaded and settle_set.is_loaded  # type: ignore[attr-defined]
+    assert explore.is_loaded and settle_sets.is_loaded  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("backend", ["regret-matching", "sampled-regret-matching", "simultaneous", "local-search"])

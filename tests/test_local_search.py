@@ -23,7 +23,8 @@ from rposst_opt.solvers.kernels.cut_mixture import make_cut_mixture
 from rposst_opt.solvers.kernels.response import scaled_problem_arrays
 from rposst_opt.solvers.kernels.swaps import settle_rows
 from rposst_opt.solvers.kernels.tuple_game import make_tuple_game
-from rposst_opt.solvers.local_search import LocalSearch
+from rposst_opt.solvers.local_search import Climb, LocalSearch
+from rposst_opt.solvers.relaxation import Relaxation
 
 
 def answers(n_items: int, n_policies: int, seed: int) -> FloatArray:
@@ -211,6 +212,44 @@ def test_a_gap_of_zero_is_a_proof() -> None:
     assert found.test.cases == (2,)
     assert found.status is ro.Status.OPTIMAL
     assert found.stats.kicks == 0  # nothing had to be kicked
+
+
+@settings(max_examples=40)
+@given(problems())
+def test_the_least_price_of_the_best_test_bounds_every_test(problem: ro.Problem) -> None:
+    climb = Climb(problem, LocalSearch(), Budget())
+    climb.settle_first_tuple()
+    bound, rng = climb._least_price() * problem.unit, np.random.default_rng(0)
+    for _ in range(20):
+        weights = np.zeros(problem.n_cases)
+        weights[list(problem.eligible_cases)] = rng.dirichlet(np.full(len(problem.eligible_cases), 0.3))
+        test = problem.test(cases=range(problem.n_cases), weights=weights)
+        assert bound <= problem.objective(test) + problem.allowance(1e-10)
+
+
+def test_a_test_as_good_as_weights_on_all_cases_is_proved_by_its_own_prices() -> None:
+    """No program is solved: three cuts are those at equal weights, at those of regret matching+, and at the test's."""
+    results = answers(500, 20, 0)
+    problem = ro.Problem(results=results, size=15, targets=targets_of(results, (0, 1, 2, 4)))
+    climb = Climb(problem, LocalSearch(), Budget())
+    climb.settle_first_tuple()
+    assert climb.run() is None
+    assert climb.best.value - climb.bound <= local_search.PROVED
+    assert climb.kicks == 0
+    assert len(climb.relaxation._cuts) == 3
+
+
+def test_the_relaxation_goes_on_from_weights_that_it_is_offered() -> None:
+    problem = ro.Problem(results=made("uniform", 60, 20, 2), size=8, required_cases=(50,), forbidden_cases=(0, 7))
+    climb = Climb(problem, LocalSearch(kicks=1), Budget())
+    climb.settle_first_tuple()
+    climb.run()
+    relaxation = Relaxation(climb.exact_arrays, climb.relaxation.rows)
+    relaxation.offer(climb.best.rows, climb.best.weights / climb.best.weights.sum())
+    assert relaxation.value == pytest.approx(climb.best.value, abs=1e-8)
+    assert relaxation.rows[np.flatnonzero(relaxation.weights)].tolist() == sorted(
+        climb.best.rows[climb.best.weights > 0].tolist()
+    )
 
 
 def test_it_stops_within_a_gap_that_is_asked_for() -> None:

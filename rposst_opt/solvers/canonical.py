@@ -22,11 +22,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.solvers.kernels.response import ProblemArrays, with_mean_alone, with_share_of_mean
 from rposst_opt.solvers.kernels.tuple_game import TupleGame, make_tuple_game
-from rposst_opt.solvers.kernels.weighing import settle_set, tangent
+from rposst_opt.solvers.kernels.weighing import settle_sets, tangent, value_sets
 
 # In units of the largest loss there can be:
 OBJECTIVE_SLACK = 2e-11
@@ -40,6 +41,7 @@ MEAN_SHARES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)  # of the mean, added to a measure 
 SHARP = 1e-3  # by how much the objective grows with the distance from weights that count as unique
 MOST_CUTS = 400
 NEAR = 1e-10  # by how much weights may miss a limit where cuts that are nearly parallel keep them from meeting it
+SETS_AT_ONCE = 16  # in one call of a kernel, which may be interpreted
 NO_MOVE = 1e-11  # of weights: more cuts do not help
 NO_DISTANCE = 1e-13  # a residual of the dual problem that is rounding: no weights are allowed
 
@@ -69,7 +71,7 @@ class Weigher:
 
     def weigh(self, rows: IntArray, weights: FloatArray) -> FloatArray:
         """The weights of these rows that are the answer; those given must be optimal."""
-        return self.finish(self.by_mean(rows, weights))
+        return self.finish(self.by_mean(rows[None], weights[None])[0])
 
     def finish(self, weighed: Weighed) -> FloatArray:
         """Of the weights that are as good in both ways, those with the least sum of squares."""
@@ -77,42 +79,53 @@ class Weigher:
             return weighed.weights
         return least_squares_weights(self.arrays, self._mean, weighed.rows, weighed.weights)
 
-    def by_mean(self, rows: IntArray, weights: FloatArray) -> Weighed:
-        """Weights with the least mean loss among the optimal ones; those given are taken if rounding spoils the search.
+    def by_mean(self, sets: IntArray, weights: FloatArray) -> list[Weighed]:
+        """Of every set of rows, the weights with the least mean loss among the optimal ones.
+
+        Those given are taken if rounding spoils the search.
+        """
+        parts = [slice(start, start + SETS_AT_ONCE) for start in range(0, len(sets), SETS_AT_ONCE)]
+        return [weighed for part in parts for weighed in self._some_by_mean(sets[part], weights[part])]
+
+    def _some_by_mean(self, sets: IntArray, weights: FloatArray) -> list[Weighed]:
+        """As above, for a few sets.
 
         Where the optimal weights are not unique, a little of the mean is added to the measure. Where that is too much,
         so that the objective suffers, it is a tenth of it, and in the end none.
         """
-        best, objective, is_unique = self._settled(rows, 0.0)
-        if is_unique:
-            return self._weighed(rows, best, objective, is_unique=True)
-        given = self._value(rows, weights, self.arrays)
-        if given < objective:
-            best, objective = weights, given
+        best, objectives, are_unique = self._settled(sets, 0.0)
+        left = np.flatnonzero(~are_unique)
+        if len(left):
+            given = value_sets(sets[left], weights[left], self.arrays)
+            spoiled = left[given < objectives[left]]
+            best[spoiled], objectives[left] = weights[spoiled], np.minimum(given, objectives[left])
         for share in MEAN_SHARES:
-            settled, _, is_unique = self._settled(rows, share)
-            its_objective = self._value(rows, settled, self.arrays)
-            if its_objective <= objective + ALLOWED:
-                return self._weighed(rows, settled, its_objective, is_unique=is_unique)
-        return self._weighed(rows, best, objective, is_unique=False)
+            if not len(left):
+                break
+            settled, _, unique = self._settled(sets[left], share)
+            reached = value_sets(sets[left], settled, self.arrays)
+            allowed = reached <= objectives[left] + ALLOWED
+            done = left[allowed]
+            best[done], objectives[done], are_unique[done] = settled[allowed], reached[allowed], unique[allowed]
+            left = left[~allowed]
+        means = value_sets(sets, best, self._mean)
+        found = zip(sets, best, objectives.tolist(), means.tolist(), are_unique.tolist(), strict=True)
+        return [Weighed(*each) for each in found]
 
-    def _settled(self, rows: IntArray, share: float) -> tuple[FloatArray, float, bool]:
-        """The best weights with a share of the mean in the measure, their value, and whether no others have it."""
-        arrays, game = self._game(share, len(rows))
-        lower, upper, sharpness = settle_set(rows, np.inf, TOLERANCE, arrays, game)
-        is_settled = upper - lower <= 2 * TOLERANCE
-        is_unique = is_settled and (self._noise_decides(rows) or (sharpness > SHARP and not self._is_curved))
-        return _on_simplex(game.vectors[1, : len(rows)]), upper, is_unique
+    def _settled(self, sets: IntArray, share: float) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+        """The best weights with a share of the mean in the measure, their values, and whether no others have these."""
+        arrays, game = self._game(share, sets.shape[1])
+        raw = np.empty(sets.shape)
+        lower, upper, sharpness = settle_sets(sets, TOLERANCE, arrays, game, raw).T
+        is_sharp = np.full(len(sets), False) if self._is_curved else sharpness > SHARP
+        return _on_simplex(raw), upper, (upper - lower <= 2 * TOLERANCE) & (is_sharp | self._noise_decides(sets))
 
-    def _weighed(self, rows: IntArray, weights: FloatArray, objective: float, *, is_unique: bool) -> Weighed:
-        return Weighed(rows, weights, objective, self._value(rows, weights, self._mean), is_unique)
-
-    def _value(self, rows: IntArray, weights: FloatArray, arrays: ProblemArrays) -> float:
-        return tangent(rows, weights, arrays, np.empty(len(rows)))
-
-    def _noise_decides(self, rows: IntArray) -> bool:
-        """Whether all of these cases are noisy: the norm of the noise has its least on the simplex at one place."""
-        return len(self.arrays.noise) > 0 and bool((self.arrays.noise[rows] > 0).all())
+    def _noise_decides(self, sets: IntArray) -> NDArray[np.bool_]:
+        """Whether all cases of a set are noisy: the norm of the noise has its least on the simplex at one place."""
+        if not len(self.arrays.noise):
+            return np.full(len(sets), False)
+        decides: NDArray[np.bool_] = (self.arrays.noise[sets] <= 0).sum(axis=1) == 0
+        return decides
 
     @cached_property
     def _is_curved(self) -> bool:
@@ -176,7 +189,7 @@ def least_squares_weights(
 def _on_simplex(weights: FloatArray) -> FloatArray:
     """What rounding has left of a distribution, clipped and scaled."""
     clipped = np.maximum(weights, 0.0)
-    on_simplex: FloatArray = clipped / clipped.sum()
+    on_simplex: FloatArray = clipped / clipped.sum(axis=-1, keepdims=True)
     return on_simplex
 
 

@@ -58,15 +58,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from rposst_opt.arrays import IntArray
 from rposst_opt.certificate import Certificate
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError, Unsupported
 from rposst_opt.problem import Need, Problem
-from rposst_opt.solution import order_of_tests
+from rposst_opt.solvers.answers import as_tests
 from rposst_opt.solvers.besides import Besides
-from rposst_opt.solvers.canonical import Weighed, Weigher
 from rposst_opt.solvers.kernels.compiling import compile_from_now_on
 from rposst_opt.solvers.kernels.response import scaled_problem_arrays
 from rposst_opt.solvers.kernels.search_state import Plan
@@ -85,7 +83,8 @@ TOLERANCE = 1e-12  # to which one tuple is solved
 
 # A cut is made for some cases more than a tuple has. With more of them it rules out more, but takes longer to make; so
 # cuts reach farther the longer the search turns out to take. Pairs of work and the cases more from then on:
-EXTENSIONS = ((0.0, 1), (1e8, 4), (3e8, 8), (1e9, 16))
+EXTENSIONS = ((0.0, 1), (1e8, 4), (3e8, 8), (1e9, 31))
+ROUGHNESS = 0.1  # of exchanging cases at first: the least gain that counts, and the share of it that may be left
 MOST_TESTS = 20_000  # that may be tied for the best before we refuse to list them
 
 # Work, in nanoseconds by a rough count:
@@ -212,6 +211,8 @@ class _Proof:
 
     def settle_first_tuple(self) -> None:
         """Make the first tuple there is the incumbent; by the way the kernels are compiled, or loaded."""
+        if not self.wants_ranking:
+            self.searchers.begin_roughly(ROUGHNESS)
         self.searchers.explore_alone(self.searchers.only(tuple(range(self.plan.size))), math.inf)
         self._take_found()
 
@@ -243,16 +244,14 @@ class _Proof:
 
     def _begin(self, front: Front) -> Limit | None:
         """One searcher finds a good test by exchanging single cases, and then searches the tree for a while."""
-        before = math.inf
-        while self.best.value < before and self.searchers.work < LONGEST_START:
-            before = self.best.value
-            nodes = self.searchers.neighbours(self.best.cases)
-            while len(nodes.cases) and self.searchers.work < LONGEST_START:
-                limit = self.budget.reached()
-                if limit is not None:
-                    return limit
-                nodes = self.searchers.explore_alone(nodes, ALONE)
-                self._take_found()
+        left, may_help = self.searchers.none_left, True
+        while may_help and self.searchers.work < LONGEST_START:
+            limit = self.budget.reached()
+            if limit is not None:
+                return limit
+            left, may_help = self.searchers.exchange_alone(left, ALONE)
+            self._take_found()
+        self.searchers.set_threshold(self._threshold())
         if self._threshold() <= self.floor:
             front.close()  # no test can be better
         elif not (self.wants_ranking or self.method.certificate):
@@ -386,32 +385,8 @@ class _Proof:
             )
         else:
             found, one_of_many = [self.best], True
-        weigher = Weigher(self.searchers.arrays)
-        weighed = [weigher.by_mean(self._rows(test), test.weights / test.weights.sum()) for test in found]
-        order = self._order(weighed)[: self._wanted()] if len(weighed) > 1 else [0]
-        return tuple(
-            self.problem.test(cases=self.cases[weighed[i].rows].tolist(), weights=weigher.finish(weighed[i]))
-            for i in order
-        ), one_of_many
-
-    def _order(self, weighed: list[Weighed]) -> list[int]:
-        """The places of these sets in their order."""
-        unit = self.problem.unit
-        return order_of_tests(
-            self.problem,
-            objectives=[unit * each.objective for each in weighed],
-            mean_losses=[unit * each.mean_loss for each in weighed],
-            cases=[tuple(np.sort(self.cases[each.rows]).tolist()) for each in weighed],
-        )
-
-    def _wanted(self) -> int | None:
-        """How many tests are asked for; None for all that there are."""
-        return None if self.method.all_optimal else self.method.top or 1
-
-    def _rows(self, found: FoundTest) -> IntArray:
-        """The rows of the arrays that a test is made of: those of the required cases come after all others."""
-        required = range(self.plan.n_selectable, len(self.cases))
-        return np.array([*required, *found.cases], dtype=np.int64)
+        most = None if self.method.all_optimal else self.method.top or 1
+        return as_tests(self.problem, self.cases, self.searchers.arrays, found, most), one_of_many
 
     def make_certificate(self) -> Certificate:
         """The cuts that rule out every tuple; those that were found meanwhile get theirs now."""

@@ -4,7 +4,9 @@ With n in the thousands or m in the tens there are too many tuples to rule out. 
 long as it may, and says how far from the best possible it can be at most:
 
 *The bound.* Weights on m cases are weights on all cases, so the optimum over all of them, without a limit on their
-number, bounds every test (`solvers.relaxation`).
+number, bounds every test (`solvers.relaxation`). It is closed in on after the first climb. Where m is large enough, the
+test found by then often is as good as weights on all cases: then the mixture of cuts that proves its weights may prove
+it, and if not, the relaxation has less far to go.
 
 With noise the relaxation is that of the losses alone, to which the least noise of any test is added: weights on very
 many cases have next to none, so a relaxation of both together would say less, and take far longer.
@@ -48,7 +50,7 @@ from rposst_opt.solvers.kernels.response import (
 )
 from rposst_opt.solvers.kernels.swaps import find_swap, price_cases, settle_rows, try_additions
 from rposst_opt.solvers.kernels.tuple_game import CALLS, STEPS, make_tuple_game
-from rposst_opt.solvers.relaxation import MOST_CUTS, Relaxation, least_loss, least_noise
+from rposst_opt.solvers.relaxation import MOST_CUTS, SLACK, Relaxation, least_loss, least_noise
 from rposst_opt.solvers.running import available_cores, check_counts, running
 
 # In units of the largest loss there can be:
@@ -59,7 +61,7 @@ PROVED = 4e-9  # so near to its bound a test is the best: its value is that of r
 DIGITS = 8  # of prices and weights that are told apart
 CLIMBERS = 8  # however many threads there are, so that the answer does not depend on them
 SWAPS_AT_ONCE = 64  # between two looks at the clock
-RELAXATION_SHARE = 0.2  # of the time limit, at most
+FIRST_CLIMB_SHARE, RELAXATION_SHARE = 0.4, 0.2  # of the time limit, at most
 CUTS_AT_ONCE = 10  # of the relaxation
 SETS_PER_CUT = 20  # that a climber may settle, for each cut of the relaxation: about as much work as that takes
 
@@ -240,8 +242,8 @@ class _Climber:
 class Climb:
     """One run: the climbers, the best test and the bound. All values are in the scaled arrays' units.
 
-    Beside another search, which has most of the time, it does without anchors unless told otherwise, and no clock ends
-    its relaxation.
+    Beside another search, which has most of the time, it does without anchors unless told otherwise, no clock ends its
+    relaxation, and it begins with that: who searches needs the bound more than a test.
     """
 
     def __init__(self, problem: Problem, method: LocalSearch, budget: Budget, *, is_alone: bool = True) -> None:
@@ -275,9 +277,17 @@ class Climb:
 
     def steps(self) -> Iterator[int]:
         """Bound, climb from every start, and kick, step by step; how many kicks made nothing better since one did."""
-        yield from self._relax()
-        self._take(self._start(self.climbers[0], self._heaviest()))
+        self.relaxation.play()
+        self._take_bound(self.relaxation.bound + least_noise(self.problem))
         yield 0
+        if not self.is_alone:
+            yield from self._close_in()
+        self._take(self._first_climb())
+        self._take_bound(self._least_price())
+        yield 0
+        if self.is_alone:
+            self.relaxation.offer(self.best.rows, self.best.weights / self.best.weights.sum())
+            yield from self._close_in()
         with ThreadPoolExecutor(self.method.threads or available_cores()) as pool:
             if not self._is_done():
                 self._take_all(pool.map(self._start, self.climbers, self._other_starts()))
@@ -326,6 +336,9 @@ class Climb:
     def _is_done(self) -> bool:
         return self._is_proved() or self._out_of_time()
 
+    def _is_optimal(self) -> bool:
+        return self.best.value - self.bound <= PROVED
+
     def _is_proved(self) -> bool:
         return self.best.value - self.bound <= max(self.budget.gap / self.problem.unit, PROVED)
 
@@ -356,20 +369,35 @@ class Climb:
         required = self.problem.required_cases
         return np.array([*required, *(case for case in test.cases if case not in required)], dtype=np.int64)
 
-    def _relax(self) -> Iterator[int]:
-        """Bound every test, step by step, as far as time allows."""
+    def _take_bound(self, bound: float) -> None:
+        self.bound = max(self.bound, bound)
+
+    def _first_climb(self) -> Found:
+        """Climb from the heaviest cases of the relaxation, for as long as that leaves time for its bound."""
+        ends = time.monotonic() + FIRST_CLIMB_SHARE * (self.budget.time_limit_seconds or math.inf)
+        climber = self.climbers[0]
+        return climber.climb(climber.settle(self._heaviest()), lambda: time.monotonic() > ends or self._out_of_time())
+
+    def _close_in(self) -> Iterator[int]:
+        """Bring the bound as near to the relaxation's value as time allows, step by step, unless it is not needed."""
         limit = self.budget.time_limit_seconds if self.is_alone else None
         ends = time.monotonic() + RELAXATION_SHARE * (limit or math.inf)
         programs = MOST_CUTS if self.method.effort is None else self.method.effort // SETS_PER_CUT
-        least, noise = self.bound, least_noise(self.problem)
-        self.relaxation.play()
-        while True:
-            self.bound = max(least, self.relaxation.bound + noise)
-            yield 0
-            if self.relaxation.is_settled or programs <= 0 or time.monotonic() > ends or self._out_of_time():
+        while programs > 0 and time.monotonic() < ends and not self._out_of_time():
+            if self.relaxation.is_settled or self._is_optimal():
                 break
             self.relaxation.close_in(CUTS_AT_ONCE, lambda: time.monotonic() > ends)
+            self._take_bound(self.relaxation.bound + least_noise(self.problem))
             programs -= CUTS_AT_ONCE
+            yield 0
+
+    def _least_price(self) -> float:
+        """What the mixture of cuts that proves the best test's own weights is at least, at any case: it bounds all."""
+        arrays, prices = self.exact_arrays, np.empty(self.problem.n_cases)
+        mixture = make_cut_mixture(arrays)
+        settle_rows(self.best.rows, TOLERANCE, arrays, make_tuple_game(arrays, len(self.best.rows)), mixture)
+        price_cases(arrays, mixture, prices)
+        return float(prices[self.relaxation.rows].min()) - SLACK
 
     def _heaviest(self) -> IntArray:
         """The heaviest cases of the relaxation, as many as a test has, after the required ones."""

@@ -88,6 +88,12 @@ class Relaxation:
         self._ask(np.full(len(self.rows), 1 / len(self.rows)))
         self._ask(run.best_weights / run.best_weights.sum())
 
+    def offer(self, cases: IntArray, weights: FloatArray) -> None:
+        """Ask the antagonist at weights from elsewhere, too; if they are better than those known, go on from them."""
+        offered = np.zeros(len(self.rows))
+        offered[np.searchsorted(self.rows, cases)] = weights
+        self._ask(offered)
+
     def close_in(self, cuts: int = MOST_CUTS, out_of_time: Callable[[], bool] = lambda: False) -> None:
         """Go on with cutting planes, for so many programs at most, until the bound is near enough to the value."""
         self._program = self._program or _Program(self._cuts)

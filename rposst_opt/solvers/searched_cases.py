@@ -13,11 +13,12 @@ def cases_to_search(problem: Problem, *, everything: bool) -> tuple[IntArray, in
     """
     selectable, required = list(problem.selectable_cases), list(problem.required_cases)
     if not everything:
-        taken = {problem.first_alike[case] for case in required}
+        first_alike = problem.first_alike.tolist()
+        taken = {first_alike[case] for case in required}
         distinct = []
         for case in selectable:
-            if problem.first_alike[case] not in taken:
-                taken.add(problem.first_alike[case])
+            if first_alike[case] not in taken:
+                taken.add(first_alike[case])
                 distinct.append(case)
         spare = sorted(set(selectable).difference(distinct))
         selectable = sorted(distinct + spare[: max(0, problem.size - len(distinct))])

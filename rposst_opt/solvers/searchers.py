@@ -16,10 +16,21 @@ from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.certificate import CertificateCut
 from rposst_opt.contract import Limit
 from rposst_opt.solvers.kernels.case_sets import WordArray
+from rposst_opt.solvers.kernels.exchanging import exchange_cases
 from rposst_opt.solvers.kernels.hitting_set import explore
 from rposst_opt.solvers.kernels.learning import write_hits
 from rposst_opt.solvers.kernels.response import ProblemArrays
-from rposst_opt.solvers.kernels.search_state import Cuts, Nodes, Plan, Search, look_below, make_search, spent
+from rposst_opt.solvers.kernels.search_state import (
+    Counts,
+    Cuts,
+    Nodes,
+    Plan,
+    Search,
+    look_below,
+    make_search,
+    read_counts,
+    spent,
+)
 from rposst_opt.solvers.kernels.tuple_game import CALLS
 from rposst_opt.solvers.prospect import Weights, weights_left
 
@@ -28,6 +39,7 @@ OWN_CUTS, OWN_BYTES = 512, 8 * 2**20  # that a searcher may learn in one turn,
 OWN_RECORDS = 128  # and if each is recorded for a certificate
 FEWEST_OWN_CUTS = 64
 KEPT_CUTS, KEPT_BYTES = 4096, 128 * 2**20  # in all, between turns
+MOST_WORDS_LEFT = 2**16  # in nodes that a searcher has left, if their places are to be used again in the next turn
 POLL_SECONDS = 0.05
 COLLECTED_AT_ONCE, COLLECTING_TURN = 64, 2e7  # tests, and work, between two looks at the clock
 
@@ -43,9 +55,8 @@ class FoundTest(NamedTuple):
 class Front:
     """Where one search for tuples below a threshold stands: the nodes that are yet to be searched."""
 
-    def __init__(self, plan: Plan, n_words: int) -> None:
-        excluded = ~set_of(range(plan.n_selectable), n_words)[None]
-        self.nodes = Nodes(np.zeros((1, plan.size + 1), np.int64), excluded)
+    def __init__(self, plan: Plan, beyond: WordArray) -> None:
+        self.nodes = Nodes(np.zeros((1, plan.size + 1), np.int64), beyond[None])
         self.weights, self.closed = np.ones(1), 0.0  # of the nodes, and of what is done (`solvers.prospect`)
         self.size, self.n_selectable = plan.size, plan.n_selectable
         self.unresolved = math.inf  # the least bound among tuples that rounding kept from being settled
@@ -59,15 +70,25 @@ class Front:
         """Take everything for searched."""
         self.nodes, self.weights, self.closed = some_of(self.nodes, slice(0)), np.empty(0), 1.0
 
-    def deal(self, hands: int) -> list[Nodes]:
-        """The nodes, dealt out one by one."""
-        return [some_of(self.nodes, slice(hand, None, hands)) for hand in range(hands)]
+    def deal(self, hands: int) -> tuple[list[Nodes], list[FloatArray]]:
+        """The nodes, dealt out one by one, and their weights; none are here until what is left is gathered."""
+        places = [slice(hand, None, hands) for hand in range(hands)]
+        dealt = [some_of(self.nodes, each) for each in places], [self.weights[each] for each in places]
+        self.nodes, self.weights = some_of(self.nodes, slice(0)), np.empty(0)
+        return dealt
 
     def gather(self, parts: list[Nodes], weights: list[Weights]) -> None:
         """Put together what is left, and what that weighs, the deepest first: they are done soonest."""
-        nodes = together(parts)
-        deepest_first = np.argsort(-nodes.cases[:, -1], kind="stable")
-        self.nodes = Nodes(nodes.cases[deepest_first], nodes.excluded[deepest_first])
+        depths = np.concatenate([part.cases[:, -1] for part in parts])
+        deepest_first = np.argsort(-depths, kind="stable")
+        places, end = np.empty(len(depths), np.int64), 0
+        places[deepest_first] = np.arange(len(depths))
+        cases = np.empty((len(depths), parts[0].cases.shape[1]), np.int64)
+        excluded = np.empty((len(depths), parts[0].excluded.shape[1]), np.uint64)
+        for part in parts:  # each copied once, to its place, since nodes may take more memory than all else
+            start, end = end, end + len(part.cases)
+            cases[places[start:end]], excluded[places[start:end]] = part.cases, part.excluded
+        self.nodes = Nodes(cases, excluded)
         self.weights = np.concatenate([each.left for each in weights])[deepest_first]
         self.closed += sum(each.closed for each in weights)
 
@@ -107,6 +128,8 @@ class Searchers:
         n_cases = len(arrays.results)
         self.arrays, self.plan, self.capacity, self.record = arrays, plan, capacity, record
         self.n_words = (n_cases + 63) // 64
+        self._beyond = ~set_of(range(plan.n_selectable), self.n_words)
+        self.none_left = Nodes(np.empty((0, plan.size + 1), np.int64), np.empty((0, self.n_words), np.uint64))
         most_own = max(FEWEST_OWN_CUTS, OWN_BYTES // (8 * n_cases))
         self.own_places = min(OWN_RECORDS if record else OWN_CUTS, most_own)
         self.kept_places = max(2 * self.own_places, min(KEPT_CUTS, KEPT_BYTES // (8 * n_cases)))
@@ -138,15 +161,22 @@ class Searchers:
 
     def new_front(self) -> Front:
         """A search that has not begun."""
-        return Front(self.plan, self.n_words)
+        return Front(self.plan, self._beyond)
 
     # One searcher alone
 
     def set_threshold(self, threshold: float) -> None:
-        """What all searchers look below from now on; nothing is unresolved there yet."""
+        """What all searchers look below from now on, with the cuts of their own; nothing is unresolved there yet."""
         for member in self.members:
             look_below(threshold, self.plan.slack, member.levels)
-            member.levels.unresolved = math.inf
+            member.levels.unresolved, member.levels.roughness = math.inf, 0.0
+            own, learned = int(member.counts.own_start), int(member.counts.learned)
+            if learned:
+                write_hits(own, own + learned, float(member.levels.limit), self.cuts)
+
+    def begin_roughly(self, roughness: float) -> None:
+        """Have the first searcher look for great gains at first (`kernels.exchanging`)."""
+        self.members[0].levels.roughness = roughness
 
     def explore_alone(self, nodes: Nodes, work: float) -> Nodes:
         """Have the first searcher search below these nodes, each find being its new threshold; what is left to do."""
@@ -154,21 +184,44 @@ class Searchers:
         first.levels.unresolved = math.inf
         order = self._sorted_cuts()
         begun = explore(nodes, order, work, True, self.plan, self.arrays, first)
-        self._count(first)
-        if first.counts.adopted:
-            self._take(first, 0)
-        if first.counts.learned + 1 >= first.counts.own_end - first.counts.own_start:
+        counts = self._count(first)
+        return self._left_alone(counts, bool(counts.adopted), nodes, begun)
+
+    def exchange_alone(self, left: Nodes, work: float) -> tuple[Nodes, bool]:
+        """Have the first searcher exchange single cases of its last find as long as that helps.
+
+        It begins with what was left the last time. Returns what is left now, and whether exchanges may still help.
+        """
+        if len(left.cases):
+            return self.explore_alone(left, work), True
+        first, size = self.members[0], self.plan.size
+        first.levels.unresolved = math.inf
+        nodes = Nodes(np.zeros((size + 1, size + 1), np.int64), np.empty((size + 1, self.n_words), np.uint64))
+        order = self._sorted_cuts()
+        done = exchange_cases(self._beyond, order, work, self.plan, self.arrays, first, nodes)
+        self.work, self.leaves, self.nodes = self.work + done.work, self.leaves + done.leaves, self.nodes + done.nodes
+        left = self._left_alone(read_counts(first.counts), bool(done.adopted), nodes, done.begun)
+        return left, len(left.cases) > 0
+
+    def _left_alone(self, counts: Counts, has_adopted: bool, nodes: Nodes, begun: int) -> Nodes:
+        """Take over what the first searcher has adopted, and its cuts if it has no place for more; what it has left."""
+        if has_adopted:
+            self._take(self.members[0], 1)
+        if counts.learned + 1 >= counts.own_end - counts.own_start:
             self.keep_cuts()
             self._give_places(0)
-        return together([_left_by(first), some_of(nodes, slice(begun, None))])
+        return self._left_of(self.members[0], counts.left, nodes, begun)
 
     def advance_alone(self, front: Front, work: float) -> None:
         """Have the first searcher search the tree for so much work."""
         nodes, weights = front.nodes, front.weights
         remaining = self.explore_alone(nodes, work)
-        left = _left_by(self.members[0])
-        begun = len(nodes.cases) - (len(remaining.cases) - len(left.cases))
-        front.gather([remaining], [weights_left(nodes, weights, begun, left)])
+        if len(remaining.cases):
+            left = some_of(self.members[0].left, slice(int(self.members[0].counts.left)))
+            begun = len(nodes.cases) - (len(remaining.cases) - len(left.cases))
+            front.gather([remaining], [weights_left(nodes, weights, begun, left)])
+        else:
+            front.close()
         front.unresolved = min(front.unresolved, float(self.members[0].levels.unresolved))
 
     def collect(
@@ -190,10 +243,9 @@ class Searchers:
             self._give_places(0)
             order = self._sorted_cuts()
             begun = explore(nodes, order, COLLECTING_TURN, False, self.plan, self.arrays, collector)
-            self._count(collector)
-            for at in range(int(collector.counts.found)):
-                self._take(collector, at)
-            nodes = together([_left_by(collector), some_of(nodes, slice(begun, None))])
+            counts = self._count(collector)
+            self._take(collector, counts.found)
+            nodes = self._left_of(collector, counts.left, nodes, begun)
         return nodes
 
     def beginning_with(self, chosen: tuple[int, ...]) -> Nodes:
@@ -221,17 +273,9 @@ class Searchers:
 
     def only(self, chosen: tuple[int, ...]) -> Nodes:
         """The node of this tuple alone: it lacks its last case, and nothing else may take the place."""
-        return self._lacking_one([chosen[:-1]], ~set_of(chosen[-1:], self.n_words))
-
-    def neighbours(self, chosen: tuple[int, ...]) -> Nodes:
-        """For each case of the tuple, the node that lacks it: any case outside the tuple may take its place."""
-        excluded = ~set_of(range(self.plan.n_selectable), self.n_words) | set_of(chosen, self.n_words)
-        return self._lacking_one([chosen[:at] + chosen[at + 1 :] for at in range(len(chosen))], excluded)
-
-    def _lacking_one(self, partial_tuples: list[tuple[int, ...]], excluded: WordArray) -> Nodes:
-        cases = np.full((len(partial_tuples), self.plan.size + 1), self.plan.size - 1, dtype=np.int64)
-        cases[:, : self.plan.size - 1] = partial_tuples
-        return Nodes(cases, np.tile(excluded, (len(partial_tuples), 1)))
+        lacking = len(chosen) - 1
+        cases = np.array([[*chosen[:-1], lacking, lacking]], dtype=np.int64)
+        return Nodes(cases, ~set_of(chosen[-1:], self.n_words)[None])
 
     # All of them
 
@@ -249,7 +293,7 @@ class Searchers:
             self._give_places(i)
         self.set_threshold(threshold)
         order = self._sorted_cuts()
-        hands, shares = front.deal(SEARCHERS), [front.weights[hand::SEARCHERS] for hand in range(SEARCHERS)]
+        hands, shares = front.deal(SEARCHERS)
         futures = [
             pool.submit(explore, hand, order, turn, False, self.plan, self.arrays, member)
             for hand, member in zip(hands, self.members, strict=True)
@@ -262,16 +306,24 @@ class Searchers:
                 self.stop[0] = 1
         parts, weights = [], []
         for member, hand, share, future in zip(self.members, hands, shares, futures, strict=True):
-            begun, left = future.result(), _left_by(member)
-            parts += [left, some_of(hand, slice(begun, None))]
+            counts, begun = self._count(member), future.result()
+            left = view_of(member.left, slice(counts.left))
+            parts += [left, view_of(hand, slice(begun, None))]
             weights.append(weights_left(hand, share, begun, left))
             front.unresolved = min(front.unresolved, float(member.levels.unresolved))
-            self._count(member)
-            for at in range(int(member.counts.found)):
-                self._take(member, at)
+            self._take(member, counts.found)
         front.gather(parts, weights)
+        self._free_what_was_left()
         self.keep_cuts()
         return limit
+
+    def _free_what_was_left(self) -> None:
+        """Have searchers that left very many nodes begin with empty places for them, which take no memory yet."""
+        for i, member in enumerate(self.members):
+            if member.counts.left * self.n_words > MOST_WORDS_LEFT:
+                cases, excluded = member.left
+                empty = Nodes(np.empty(cases.shape, np.int64), np.empty(excluded.shape, np.uint64))
+                self.members[i] = member._replace(left=empty)
 
     def _member(self, i: int) -> Search:
         while len(self.members) <= i:
@@ -300,25 +352,38 @@ class Searchers:
             0,
         )
 
-    def _take(self, member: Search, at: int) -> None:
-        cases, weights_and_value, n_required = member.found_cases[at], member.found_weights[at], self.plan.n_required
-        order = np.argsort(cases)
-        weights = np.concatenate([weights_and_value[:n_required], weights_and_value[n_required:-1][order]])
-        self.found.append(FoundTest(float(weights_and_value[-1]), tuple(cases[order].tolist()), weights))
+    def _take(self, member: Search, found: int) -> None:
+        """Take over the first tests that a searcher has found."""
+        all_cases, all_weights = member.found_cases[:found].tolist(), member.found_weights[:found].tolist()
+        n_required = self.plan.n_required
+        for cases, (*weights, value) in zip(all_cases, all_weights, strict=True):
+            pairs = sorted(zip(cases, weights[n_required:], strict=True))
+            ordered = np.array(weights[:n_required] + [weight for _, weight in pairs])
+            self.found.append(FoundTest(value, tuple(case for case, _ in pairs), ordered))
 
-    def _count(self, member: Search) -> None:
-        self.leaves += int(member.counts.leaves)
-        self.nodes += int(member.counts.nodes)
-        self.work += spent(self.plan.call_cost, self.plan.step_cost, member.counts, member.workspace.state)
+    def _count(self, member: Search) -> Counts:
+        """Add what a searcher has done to what all have; its counts."""
+        counts = read_counts(member.counts)
+        self.leaves += counts.leaves
+        self.nodes += counts.nodes
+        self.work += float(spent(self.plan.call_cost, self.plan.step_cost, counts, member.workspace.state))
+        return counts
+
+    def _left_of(self, member: Search, left: int, nodes: Nodes, begun: int) -> Nodes:
+        """What a searcher has left to do of these nodes: those that it has put aside, and those not begun with."""
+        if not left and begun == len(nodes.cases):
+            return self.none_left
+        return together([some_of(member.left, slice(left)), some_of(nodes, slice(begun, None))])
 
     # Cuts
 
     def keep_cuts(self) -> None:
         """Move the cuts that were learned to those that are kept; where all places are taken, the least used go."""
-        self.kept_uses //= 2
+        self.kept_uses[: self.kept] //= 2
         for member in self.members:
             self.kept_uses[: self.kept] += member.uses[: self.kept]
-            learned, first = int(member.counts.learned), int(member.counts.own_start)
+            counts = read_counts(member.counts)
+            learned, first = counts.learned, counts.own_start
             own_uses = member.uses[first : first + learned].copy()
             member.uses[:] = 0
             member.counts.learned = 0
@@ -357,8 +422,14 @@ class Searchers:
 
 def set_of(cases: Iterable[int], n_words: int) -> WordArray:
     """These cases as a set of bits."""
-    bits = sum(1 << case for case in cases)
-    return np.frombuffer(bits.to_bytes(8 * n_words, "little"), dtype="<u8").astype(np.uint64)
+    bits = np.zeros(64 * n_words, dtype=bool)
+    bits[list(cases)] = True
+    return np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64)
+
+
+def view_of(nodes: Nodes, places: slice) -> Nodes:
+    """The nodes at these places, where they are."""
+    return Nodes(nodes.cases[places], nodes.excluded[places])
 
 
 def some_of(nodes: Nodes, places: slice) -> Nodes:
@@ -369,8 +440,3 @@ def some_of(nodes: Nodes, places: slice) -> Nodes:
 def together(parts: list[Nodes]) -> Nodes:
     """All of these nodes."""
     return Nodes(np.concatenate([part.cases for part in parts]), np.concatenate([part.excluded for part in parts]))
-
-
-def _left_by(member: Search) -> Nodes:
-    """What a searcher has left to do."""
-    return some_of(member.left, slice(int(member.counts.left)))

@@ -8,5 +8,5 @@ Compiled, all functions release the interpreter's lock.
 out and plays the antagonist, `regret_matching` plays the protagonist of the reference method, and `sampled` the games
 on drawn scenarios and on mixtures of tests. `tuple_game` finds the best weights of a set of cases, on a
 `simplex_basis`, and `cut_mixture` keeps the proof; `swaps` exchanges cases with its help. `hitting_set` searches all
-tuples, by `learning` cuts, with its `search_state`.
+tuples, by `learning` cuts, with its `search_state`, after `exchanging` cases of a first one.
 """

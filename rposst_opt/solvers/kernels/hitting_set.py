@@ -13,6 +13,7 @@ from rposst_opt.solvers.kernels.case_sets import (
     count_bits,
     first_member,
     insert,
+    lowest_bit,
     remove,
     write_complement,
 )
@@ -53,7 +54,8 @@ def adopt(plan: Plan, search: Search) -> None:
     """Make the one test that was found the incumbent: from now on, tuples must be better than it."""
     counts, levels = search.counts, search.levels
     counts.found, counts.adopted = 0, 1
-    look_below(search.found_weights[0, plan.n_required + plan.size] - plan.margin, plan.slack, levels)
+    value = search.found_weights[0, plan.n_required + plan.size]
+    look_below(value - max(plan.margin, levels.roughness * abs(value)), plan.slack, levels)
     write_hits(counts.own_start, counts.own_start + counts.learned, levels.limit, search.cuts)
 
 
@@ -64,6 +66,22 @@ def must_stop(
     """Whether the budget is spent, or there is no place for another cut, or all are to stop."""
     no_place = counts.learned + 1 >= counts.own_end - counts.own_start
     return no_place or stop[0] != 0 or spent(call_cost, step_cost, counts, state) > budget
+
+
+@internal
+def most_promising(candidates: WordArray, last_cut: int, first_cut: int, values: FloatArray) -> int:
+    """The candidate that the cut learned last leaves the most room, the first if there is no such cut; -1 if none."""
+    if last_cut < first_cut:
+        return first_member(candidates)
+    best, least = -1, np.inf
+    for word in range(candidates.shape[0]):
+        bits = candidates[word]
+        while bits != 0:
+            case = 64 * word + lowest_bit(bits)
+            bits &= bits - ONE
+            if values[last_cut, case] < least:
+                best, least = case, values[last_cut, case]
+    return best
 
 
 @internal
@@ -79,7 +97,7 @@ def close_leaves(budget: float, alone: bool, plan: Plan, arrays: ProblemArrays, 
             adopt(plan, search)
         if counts.found == search.found_cases.shape[0]:
             return False
-        case = first_member(candidates)
+        case = most_promising(candidates, counts.own_start + counts.learned - 1, counts.own_start, search.cuts.values)
         if case < 0:
             return True
         if must_stop(budget, plan.call_cost, plan.step_cost, counts, search.workspace.state, search.stop):

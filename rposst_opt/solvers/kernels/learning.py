@@ -11,6 +11,7 @@ from rposst_opt.solvers.kernels.search_state import Cuts, Plan, Search
 from rposst_opt.solvers.kernels.tuple_game import KEPT, NEXT, add_row, settle
 
 ONE_BY_ONE = 8  # times as long it takes to work a mixture out at one case alone, compared with one of all
+EACH_PAYS = 4  # times as many cases as a cut is extended by must be left to settle, for that to pay
 MOST_EXTENSIONS_SKIPPED = 15  # cuts that are learned without trying to extend them, after extensions that failed
 
 
@@ -33,48 +34,89 @@ def work_out(slot: int, search: Search) -> None:
     """Write the mixture at every case to this place among the cuts."""
     values, by_policy = search.cuts.values, search.by_policy
     policies, pulls, constant = search.mixture.policies, search.mixture.pulls, search.mixture.constant[0]
-    noise_slopes = search.mixture.noise_slopes
+    noise_slopes, length = search.mixture.noise_slopes, search.mixture.length[0]
     n_cases = values.shape[1]
     for x in range(n_cases):
         values[slot, x] = constant + noise_slopes[x] if noise_slopes.shape[0] > 0 else constant
-    for h in range(search.mixture.length[0]):
-        pull, j = pulls[h], policies[h]
+    # Four policies at a time: with many cases, reading and writing the values is half of the work.
+    for h in range(0, length - 3, 4):
+        first, second, third, fourth = policies[h], policies[h + 1], policies[h + 2], policies[h + 3]
         for x in range(n_cases):
-            values[slot, x] += pull * by_policy[j, x]
+            values[slot, x] += (pulls[h] * by_policy[first, x] + pulls[h + 1] * by_policy[second, x]) + (
+                pulls[h + 2] * by_policy[third, x] + pulls[h + 3] * by_policy[fourth, x]
+            )
+    for h in range(length - length % 4, length):
+        for x in range(n_cases):
+            values[slot, x] += pulls[h] * by_policy[policies[h], x]
 
 
 @internal
-def nearest_case(slot: int, within: WordArray, limit: float, results: FloatArray, search: Search) -> int:
-    """The case that the mixture comes closest to ruling out, of those that it does not; -1 if there is none.
-
-    For many cases the mixture is worked out at all of them, in this place among the cuts: that is quicker than one by
-    one.
-    """
+def work_out_within(slot: int, within: WordArray, results: FloatArray, search: Search) -> bool:
+    """Write the mixture at these cases, or where they are many at all of them, to this place; whether at all."""
     count = 0
     for word in range(within.shape[0]):
         count += count_bits(within[word])
-    values, all_at_once = search.cuts.values, count * ONE_BY_ONE > search.cuts.values.shape[1]
-    if all_at_once:
+    if count * ONE_BY_ONE > search.cuts.values.shape[1]:
         work_out(slot, search)
+        return True
+    for word in range(within.shape[0]):
+        bits = within[word]
+        while bits != 0:
+            case = 64 * word + lowest_bit(bits)
+            bits &= bits - ONE
+            search.cuts.values[slot, case] = mixture_at(case, results, search.mixture)
+    return False
+
+
+@internal
+def nearest_below(limit: float, within: WordArray, values: FloatArray) -> int:
+    """Of these cases, the one with the greatest value below the limit; -1 if there is none."""
     nearest, highest = -1, -np.inf
     for word in range(within.shape[0]):
         bits = within[word]
         while bits != 0:
             case = 64 * word + lowest_bit(bits)
             bits &= bits - ONE
-            value = values[slot, case] if all_at_once else mixture_at(case, results, search.mixture)
-            if highest < value < limit:
-                nearest, highest = case, value
+            if highest < values[case] < limit:
+                nearest, highest = case, values[case]
     return nearest
 
 
 @internal
-def add_cut(search: Search) -> int:
-    """Make the mixture the next of the own cuts."""
+def count_below(limit: float, within: WordArray, values: FloatArray) -> int:
+    """How many of these cases have a value below the limit."""
+    count = 0
+    for word in range(within.shape[0]):
+        bits = within[word]
+        while bits != 0:
+            count += values[64 * word + lowest_bit(bits)] < limit
+            bits &= bits - ONE
+    return count
+
+
+@internal
+def add_nearest_rows(
+    n_rows: int, most: int, within: WordArray, values: FloatArray, arrays: ProblemArrays, search: Search
+) -> int:
+    """Make the cases that the mixture, of these values, comes closest to ruling out rows; how many rows there are."""
+    limit = search.levels.limit
+    while n_rows < most:
+        case = nearest_below(limit, within, values)
+        if case < 0:
+            break
+        add_row(n_rows, case, arrays.results, search.workspace)
+        n_rows, limit = n_rows + 1, values[case]
+    return n_rows
+
+
+@internal
+def add_cut(is_worked_out: bool, search: Search) -> int:
+    """Make the mixture, which may have been worked out at its place already, the next of the own cuts."""
     counts = search.counts
     slot = counts.own_start + counts.learned
     counts.learned += 1
-    work_out(slot, search)
+    if not is_worked_out:
+        work_out(slot, search)
     write_hits(slot, slot + 1, search.levels.limit, search.cuts)
     search.uses[slot] = 0
     return slot
@@ -86,14 +128,17 @@ def settle_and_learn(
 ) -> tuple[float, float, int]:
     """Settle the rows. If they are ruled out, learn a cut that rules out more cases of `within` too while it can.
 
-    Where extending a cut fails, it is not tried again for a while. Returns the bounds of `settle`, and the cut or -1.
+    It is extended by one case, then by two more, by four, and so on: settling many at once takes little longer than
+    one. Where extending a cut fails, it is not tried again for a while. Returns the bounds of `settle`, and the cut
+    or -1.
     """
     workspace, mixture, counts = search.workspace, search.mixture, search.counts
-    threshold, limit = search.levels.threshold, search.levels.limit
+    threshold, limit, roughness = search.levels.threshold, search.levels.limit, search.levels.roughness
     proved, reached = -np.inf, np.inf
-    first, learned = True, False
+    first, learned, stride, is_worked_out = True, False, 1, False
+    place = counts.own_start + counts.learned
     while True:
-        lower, upper = settle(n_rows, threshold, good_enough, plan.tolerance, arrays, workspace)
+        lower, upper = settle(n_rows, threshold, good_enough, plan.tolerance, arrays, workspace, roughness)
         if first and lower < limit and threshold <= upper:
             # Rounding has come between the two bounds: cuts that are nearly alike spoil a basis. Begin without them.
             workspace.state[KEPT], workspace.state[NEXT] = 0, 0
@@ -109,16 +154,19 @@ def settle_and_learn(
             break
         if not first:
             counts.skipped_after_failure //= 4
-        first, learned, good_enough = False, True, threshold
+        first, learned, good_enough, is_worked_out = False, True, threshold, False
         keep_mixture(n_rows, workspace, mixture)
         if search.record.shape[0] > 0:
             record_mixture(n_rows, workspace, search.record[counts.learned])
             search.noise_record[counts.learned] = mixture.noise_slopes
-        if n_rows >= plan.reach or counts.extensions_to_skip > 0:
+        if n_rows >= plan.most_rows or counts.extensions_to_skip > 0:
             break
-        case = nearest_case(counts.own_start + counts.learned, within, limit, arrays.results, search)
-        if case < 0:
+        is_worked_out = work_out_within(place, within, arrays.results, search)
+        values = search.cuts.values[place]
+        if n_rows >= plan.reach and count_below(limit, within, values) < EACH_PAYS * stride:
             break
-        add_row(n_rows, case, arrays.results, workspace)
-        n_rows += 1
-    return proved, reached, add_cut(search) if learned else -1
+        extended = add_nearest_rows(n_rows, min(n_rows + stride, plan.most_rows), within, values, arrays, search)
+        if extended == n_rows:
+            break
+        n_rows, stride = extended, 2 * stride
+    return proved, reached, add_cut(is_worked_out, search) if learned else -1

@@ -294,7 +294,7 @@ def select_worst(
             floor = min(floor, loss_at(scores[policies[h]] - full_scores[scenarios[h]], knots, coefficients))
         losses[h] = -np.inf
     for j in range(scores.shape[0]):
-        if bounds[j] < floor:
+        if bounds[j] < floor or bounds[j] <= losses[most - 1]:
             continue
         for s in range(offsets[j], offsets[j + 1]):
             loss = loss_at(scores[j] - full_scores[s], knots, coefficients)

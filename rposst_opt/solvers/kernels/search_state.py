@@ -1,6 +1,7 @@
 """What a search for tuples works with: its plan, its cuts, its place in the tree, and what it counts."""
 
-from typing import NamedTuple, Protocol
+from types import SimpleNamespace
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -20,6 +21,7 @@ class Levels(Protocol):
     threshold: float  # a tuple of at least this is ruled out
     limit: float  # a cut rules out what is above this: the threshold, less what rounding may do
     unresolved: float  # the least bound among tuples that rounding kept from being settled
+    roughness: float  # share by which a find must be better than the last one, and of its gain that it may leave; or 0
 
 
 class Counts(Protocol):
@@ -43,6 +45,12 @@ class Counts(Protocol):
 # Records, whose numbers Python also finds by their names, since it may run the kernels without compiling them.
 LEVELS = np.dtype((np.record, [(name, np.float64) for name in Levels.__annotations__]))
 COUNTS = np.dtype((np.record, [(name, np.int64) for name in Counts.__annotations__]))
+
+
+def read_counts(counts: Counts) -> Counts:
+    """A copy of the counts that Python reads from ten times as fast as from a record."""
+    numbers = cast(np.record, counts).item()
+    return cast(Counts, SimpleNamespace(**dict(zip(Counts.__annotations__, numbers, strict=True))))
 
 
 class Plan(NamedTuple):
@@ -119,7 +127,7 @@ def make_search(
     size, width = plan.size, plan.size + plan.n_required
     places, n_words = cuts.hit.shape
     most_left = (size + 1) * plan.n_selectable + 1
-    levels: Levels = np.full(1, np.inf, LEVELS)[0]
+    levels: Levels = np.array([(np.inf, np.inf, np.inf, 0.0)], LEVELS)[0]
     return Search(
         cuts=cuts,
         uses=np.zeros(places, np.int64),

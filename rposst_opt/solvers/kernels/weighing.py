@@ -3,7 +3,7 @@
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays
+from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays, internal
 from rposst_opt.solvers.kernels.response import (
     BY_SELECTION,
     ProblemArrays,
@@ -21,7 +21,7 @@ from rposst_opt.solvers.kernels.response import (
 from rposst_opt.solvers.kernels.tuple_game import KEPT, NEXT, TupleGame, place_row, settle
 
 
-@compiled_when_it_pays
+@internal
 def settle_set(
     rows: IntArray, threshold: float, tolerance: float, arrays: ProblemArrays, workspace: TupleGame
 ) -> tuple[float, float, float]:
@@ -45,6 +45,29 @@ def settle_set(
         for j in range(n_rows):
             largest = max(largest, abs(workspace.inverse[i, j]))
     return lower, upper, least / largest
+
+
+@compiled_when_it_pays
+def settle_sets(
+    sets: IntArray, tolerance: float, arrays: ProblemArrays, workspace: TupleGame, weights: FloatArray
+) -> FloatArray:
+    """Settle every row of `sets`, one after the other: what `settle_set` returns of each, and its best weights."""
+    settled = np.empty((sets.shape[0], 3))
+    for at in range(sets.shape[0]):
+        lower, upper, sharpness = settle_set(sets[at], np.inf, tolerance, arrays, workspace)
+        settled[at, 0], settled[at, 1], settled[at, 2] = lower, upper, sharpness
+        for i in range(sets.shape[1]):
+            weights[at, i] = workspace.vectors[1, i]
+    return settled
+
+
+@compiled_when_it_pays
+def value_sets(sets: IntArray, weights: FloatArray, arrays: ProblemArrays) -> FloatArray:
+    """The objective of every row of `sets` at its weights."""
+    values, cut = np.empty(sets.shape[0]), np.empty(sets.shape[1])
+    for at in range(sets.shape[0]):
+        values[at] = tangent(sets[at], weights[at], arrays, cut)
+    return values
 
 
 @compiled_when_it_pays
