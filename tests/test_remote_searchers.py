@@ -150,6 +150,27 @@ def test_cuts_that_were_of_use_elsewhere_are_kept_longer() -> None:
     assert np.array_equal(proof.searchers.kept_uses[: len(before)], before + used)
 
 
+def test_what_is_left_and_what_is_closed_weigh_the_whole_tree() -> None:
+    problem, cluster = PROBLEMS["numbers"], InlineCluster(loses=lambda number, hand: (number + hand) % 5 == 0)
+    proof = exact._Proof(problem, exact.Exact(), ro.Budget())
+    proof.settle_first_tuple()
+    crew, front, closed = remote_searchers.Crew(proof.searchers, cast(Cluster, cluster)), proof.front, [0.0]
+    crew._n_threads = 1
+    while not front.is_done:
+        crew._deal_out(front, 0.07, 1e5, lambda: None)
+        assert len(front.weights) == len(front.nodes.cases) and (front.weights >= 0).all()
+        assert math.isclose(front.weights.sum() + front.closed, 1.0)
+        closed.append(front.closed)
+    assert len(closed) > 5 and closed == sorted(closed)
+
+
+def test_sets_that_are_as_good_are_looked_for_on_the_cluster_too() -> None:
+    cluster = InlineCluster()
+    solution = solve_on(cluster, PROBLEMS["numbers"])
+    best = solution.objective / PROBLEMS["numbers"].unit
+    assert any(hand.threshold > best for hands, _ in cluster.rounds[-1:] for _, _, hand in hands)
+
+
 def test_all_work_is_counted() -> None:
     cluster = InlineCluster()
     solution = solve_on(cluster, PROBLEMS["numbers"])

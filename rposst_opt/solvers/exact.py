@@ -386,7 +386,7 @@ class _Proof:
             found, one_of_many = list(self.reported.values()) or [self.best], not self.is_complete
         elif self.is_complete and not self.budget.gap:
             found, one_of_many = tied_tests(
-                self.searchers, self.best, 2 * MARGIN, self.budget.reached, cut_short=self.was_cut_short
+                self.crew, self.best, 2 * MARGIN, self.budget.reached, cut_short=self.was_cut_short
             )
         else:
             found, one_of_many = [self.best], True

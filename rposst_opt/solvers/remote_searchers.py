@@ -201,6 +201,23 @@ class Crew:
             return self._deal_out(front, threshold, work, reached)
         return self.searchers.take_turns(front, threshold, turn, pool, reached)
 
+    def collect(
+        self, nodes: Nodes, threshold: float, most: int, work: float, reached: Callable[[], Limit | None]
+    ) -> Nodes:
+        """As `Searchers.collect`, with the help of the cluster."""
+        searchers, front = self.searchers, self.searchers.new_front()
+        front.nodes, front.weights = nodes, np.full(len(nodes.cases), 1 / len(nodes.cases))
+        end, enough = searchers.work + work, len(searchers.found) + most
+        while not front.is_done and len(searchers.found) <= enough and searchers.work < end and reached() is None:
+            if self._is_for_the_cluster(front):
+                self._deal_out(front, threshold, end - searchers.work, reached)
+            else:
+                turn = end - searchers.work if self.cluster is None else SHORTEST_TURN
+                more = enough - len(searchers.found)
+                left = searchers.collect(front.nodes, threshold, more, turn, reached)
+                front.gather([left], [weights_after(front.nodes, front.weights, left)])
+        return front.nodes
+
     def _is_for_the_cluster(self, front: Front) -> bool:
         """Whether this front is one for the cluster: the search takes long, and there is a node for every thread."""
         n_nodes = len(front.nodes.cases)
