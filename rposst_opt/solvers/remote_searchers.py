@@ -28,7 +28,7 @@ from rposst_opt.solvers.kernels.compiling import SOURCES, compile_from_now_on, d
 from rposst_opt.solvers.kernels.response import ProblemArrays
 from rposst_opt.solvers.kernels.search_state import Nodes, Plan
 from rposst_opt.solvers.prospect import Weights, weights_left
-from rposst_opt.solvers.searchers import Effort, FoundTest, Front, Searchers, some_of
+from rposst_opt.solvers.searchers import FoundTest, Front, Searchers, some_of
 
 HANDS = 3  # for every thread of the cluster: some are done sooner than others
 SENT_BYTES = 8 * 2**20  # of cuts, with every round
@@ -58,6 +58,16 @@ class Hand(NamedTuple):
     work: float
     most_cuts: int  # to bring back
     round: str  # a name for all hands of a round
+
+
+class Effort(NamedTuple):
+    """How much was done."""
+
+    work: float  # in nanoseconds, by a rough count
+    leaves: int  # tuples settled
+    nodes: int
+    learned: int  # cuts
+    calls: int  # questions to the antagonist
 
 
 class Turn(NamedTuple):
@@ -118,7 +128,7 @@ def take_turn(held: Held, known: FloatArray, hand: Hand) -> Turn:
         uses=uses[most_used],
         uses_of_known=uses_of_known,
         records=searchers.records,
-        effort=searchers.effort,
+        effort=Effort(searchers.work, searchers.leaves, searchers.nodes, searchers.learned, searchers.calls),
     )
 
 
@@ -242,17 +252,17 @@ class Crew:
         assert self.cluster is not None
         self.searchers.keep_cuts()
         known = self._most_used_cuts()
-        dealt = front.deal(min(HANDS * self._n_threads, len(front.nodes.cases)))
+        dealt, shares = front.deal(min(HANDS * self._n_threads, len(front.nodes.cases)))
         hands = self._hands(dealt, threshold, work)
         try:
             turns, limit = self._send(known, hands, reached)
         except ClusterLost as loss:
+            front.gather(dealt, [Weights(share, 0.0) for share in shares])
             self._give_up(str(loss))
             return reached()
         come = [turn for turn in turns if turn is not None]
         front.unresolved = min([front.unresolved, *(turn.unresolved for turn in come)])
         left = [nodes if turn is None else turn.left for nodes, turn in zip(dealt, turns, strict=True)]
-        shares = [front.weights[hand :: len(dealt)] for hand in range(len(dealt))]
         front.gather(left, [weights_after(*each) for each in zip(dealt, shares, left, strict=True)])
         self._put_together(come, known)
         self._fruitless = 0 if come or limit is not None else self._fruitless + 1
@@ -301,7 +311,11 @@ class Crew:
             searchers.found += turn.found
             searchers.records += turn.records
             searchers.add_cuts(turn.cuts, turn.uses)
-            searchers.add_effort(turn.effort)
+            searchers.work += turn.effort.work
+            searchers.leaves += turn.effort.leaves
+            searchers.nodes += turn.effort.nodes
+            searchers.learned += turn.effort.learned
+            searchers.calls_elsewhere += turn.effort.calls
             self._work_beside += turn.effort.work * (1 - 1 / self._n_threads)
 
     def _give_up(self, reason: str) -> None:

@@ -52,16 +52,6 @@ class FoundTest(NamedTuple):
     weights: FloatArray  # of the required cases, then of these
 
 
-class Effort(NamedTuple):
-    """How much was done."""
-
-    work: float  # in nanoseconds, by a rough count
-    leaves: int  # tuples settled
-    nodes: int
-    learned: int  # cuts
-    calls: int  # questions to the antagonist
-
-
 class Front:
     """Where one search for tuples below a threshold stands: the nodes that are yet to be searched."""
 
@@ -163,19 +153,6 @@ class Searchers:
     def calls(self) -> int:
         """How often the antagonist was asked."""
         return self.calls_elsewhere + sum(int(member.workspace.state[CALLS]) for member in self.members)
-
-    @property
-    def effort(self) -> Effort:
-        """How much was done."""
-        return Effort(self.work, self.leaves, self.nodes, self.learned, self.calls)
-
-    def add_effort(self, effort: Effort) -> None:
-        """Count what others have done for this search."""
-        self.work += effort.work
-        self.leaves += effort.leaves
-        self.nodes += effort.nodes
-        self.learned += effort.learned
-        self.calls_elsewhere += effort.calls
 
     def reach(self, more: int) -> None:
         """Extend cuts to so many cases more than a tuple has, from now on."""
