@@ -1,7 +1,7 @@
 """The tables of analysis mean what they say: against linear programs, enumeration, sampling and work by hand."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -483,14 +483,48 @@ def test_sensitivity_is_brute_force_on_the_smaller_problems(problem: ro.Problem,
         assert row["cost"] >= -SOLVED
 
 
+# Several processes.
+
+TABLES: dict[str, Callable[..., pd.DataFrame]] = {
+    "sweep": lambda problem, **options: analysis.sweep(problem, tail_fractions=[0.5, 0.0, 1.0], **options),
+    "size_curve": lambda problem, **options: analysis.size_curve(problem, [3, 1, 2], **options),
+    "sensitivity": lambda problem, **options: analysis.sensitivity(problem, **options),
+}
+
+
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[str]:
+    """The address of a cluster within this process."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("workers", [pytest.param("two processes", marks=pytest.mark.slow), "a cluster"])
+def test_tables_are_the_same_whoever_makes_them_and_all_is_told(name: str, workers: str, scheduler: str) -> None:
+    problem, told = uneven_problem(), list[tuple[str, int, int]]()
+    options: dict[str, Any] = {"jobs": 2} if workers == "two processes" else {"scheduler": scheduler}
+    table = TABLES[name](problem, **options, tell=lambda *news: told.append(news))
+    assert table.drop(columns="seconds").equals(TABLES[name](problem).drop(columns="seconds"))
+    assert told == [("choosing tests", done, len(table)) for done in range(len(table) + 1)]
+
+
+def test_a_size_that_is_known_is_not_solved_again_and_counts_as_done() -> None:
+    problem, told = uneven_problem(), list[int]()
+    known = ro.solve(replace(problem, size=2))
+    table = analysis.size_curve(
+        problem, [1, 2], backend="nope", known={1: known, 2: known}, tell=lambda what, done, total: told.append(done)
+    )
+    assert told == [2] and table["objective"].tolist() == [known.objective] * 2
+
+
 # Limits and errors.
 
 
-@pytest.mark.parametrize("table_of", [
-    lambda problem, **options: analysis.size_curve(problem, [1, 2], **options),
-    lambda problem, **options: analysis.sweep(problem, tail_fractions=[0.1, 0.9], **options),
-    lambda problem, **options: analysis.sensitivity(problem, **options),
-])  # fmt: skip
+@pytest.mark.parametrize("table_of", TABLES.values(), ids=TABLES)
 def test_without_time_a_row_has_no_test_or_an_honest_one(table_of: Callable[..., pd.DataFrame]) -> None:
     rng = np.random.default_rng(2)
     problem = ro.Problem(results=rng.random((5, 3)), size=2, measure=ro.CVaR(0.4))

@@ -44,7 +44,7 @@ HOMES = {
     "pyarrow": {"rposst_opt.files.formats"},
     "zstandard": {"rposst_opt.files.compression", "rposst_opt.files.inspect_logs"},
     "joblib": {"rposst_opt.unseen.runner"},
-    "distributed": {"rposst_opt.unseen.runner"},
+    "distributed": {"rposst_opt.solvers.cluster"},
     "sklearn": {"rposst_opt.sklearn", "rposst_opt.solvers.baselines"},
     "pyspiel": {"rposst_opt.experiments.domains.leduc"},
     "open_spiel": {"rposst_opt.experiments.domains.leduc"},

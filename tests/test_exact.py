@@ -10,6 +10,7 @@ import math
 import signal
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from rposst_opt.solvers.kernels.case_sets import count_bits, first_member
 from rposst_opt.solvers.kernels.response import scaled_problem_arrays
 from rposst_opt.solvers.kernels.search_state import Nodes
 from rposst_opt.solvers.kernels.tuple_game import make_tuple_game, place_row, settle
+from rposst_opt.solvers.ladder import Ladder
 from rposst_opt.solvers.searchers import set_of
 
 
@@ -338,6 +340,24 @@ def test_bounds_on_the_way_are_true_and_improve() -> None:
     assert all(progress.objective >= solution.objective - near(problem) for progress in told)
     assert all(0 <= progress.done <= progress.total == problem.n_tuples for progress in told)
     assert told[-1].done > told[0].done
+
+
+def test_a_bound_that_was_climbed_for_is_not_above_a_test_that_was_found_on_the_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A threshold between the best two values: the whole tree is searched below it, and the best is what is found."""
+    monkeypatch.setattr(exact, "SHORTEST_TURN", math.inf)
+    problem = ro.Problem(results=np.random.default_rng(1).random((12, 8)), size=3, measure=ro.CVaR(0.3))
+    best, second = (ranked.objective / problem.unit for ranked in ro.solve(problem, "exact", top=2).ranking)
+    proof = exact._Proof(problem, exact.Exact(top=9), ro.Budget())
+    proof.settle_first_tuple()
+    ladder = Ladder()
+    ladder.front, ladder.threshold = proof.searchers.new_front(), (best + second) / 2
+    assert proof.best.value > ladder.threshold
+    with ThreadPoolExecutor(1) as pool:
+        proof._climb_the_ladder(ladder, 1.0, pool)
+    assert ladder.front.is_done
+    assert best - 1e-9 <= proof.bound <= best
 
 
 @pytest.mark.usefixtures("impatient")

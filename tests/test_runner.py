@@ -7,12 +7,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+from clusters import dask_processes
 
 import rposst_opt as ro
 from rposst_opt.experiments.domains import racing_arrows
@@ -171,39 +170,11 @@ def test_a_run_that_is_killed_again_and_again_goes_on_and_ends_with_the_same_byt
     assert ended == undisturbed
 
 
-@contextmanager
-def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """A scheduler and two workers, each a process of its own, on loopback."""
-    address_file = folder / "scheduler.json"
-    running: list[subprocess.Popen[bytes]] = []
-
-    def start(module: str, *arguments: str) -> subprocess.Popen[bytes]:
-        line = [sys.executable, "-m", f"distributed.cli.{module}", "--scheduler-file", str(address_file)]
-        process = subprocess.Popen(
-            [*line, "--no-dashboard", *arguments], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        running.append(process)
-        return process
-
-    try:
-        start("dask_scheduler", "--host", "127.0.0.1", "--port", "0")
-        deadline = time.monotonic() + 60
-        while not address_file.exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        workers = [start("dask_worker", "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1") for _ in range(2)]
-        yield json.loads(address_file.read_text())["address"], workers
-    finally:
-        for process in running:
-            process.kill()
-            process.wait()
-
-
 @pytest.mark.slow
 def test_a_cluster_that_loses_a_worker_half_way_finds_the_same(tmp_path: Path, undisturbed: dict[str, bytes]) -> None:
     pytest.importorskip("distributed")
     out = tmp_path / "out"
-    with cluster(tmp_path) as (address, workers):
+    with dask_processes(tmp_path) as (address, workers):
         run = subprocess.Popen(command(out, "--scheduler", address), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         wait_for_parts(out, 12, run)
         workers[0].kill()
@@ -213,7 +184,7 @@ def test_a_cluster_that_loses_a_worker_half_way_finds_the_same(tmp_path: Path, u
 
 
 def test_a_scheduler_that_is_not_there_is_told(tmp_path: Path) -> None:
-    hasty = "import rposst_opt.unseen.runner as runner; runner.SECONDS_FOR_AN_ANSWER = 1"
+    hasty = "import rposst_opt.solvers.cluster as cluster; cluster.SECONDS_FOR_AN_ANSWER = 1"
     hasty += "; from rposst_opt.__main__ import main; main()"
     python, _, _, *arguments = command(tmp_path, "--scheduler", "tcp://127.0.0.1:9")
     refused = subprocess.run([python, "-c", hasty, *arguments], capture_output=True, text=True, check=False)

@@ -185,7 +185,8 @@ def reproduce(
 ) -> None:
     """Run the paper's experiments, write their tables, draw their figures; run again, it goes on where it stopped."""
     from rposst_opt.experiments import reproductions
-    from rposst_opt.unseen.runner import check_can_run, check_cluster
+    from rposst_opt.solvers.cluster import check_cluster
+    from rposst_opt.unseen.runner import check_can_run
 
     if list_names or name is None:
         _show_list(complain=not list_names)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rposst_opt.cli.experiments import Scheduler
 from rposst_opt.cli.options import (
     AsJson,
     ProblemOptions,
@@ -118,6 +119,7 @@ def solve(
     gap: Gap = 0.0,
     top: Top = None,
     all_optimal: AllOptimal = False,
+    scheduler: Scheduler = None,
     out: TestFile = None,
     certificate: ProofFile = None,
     error_bars: ErrorBars = None,
@@ -136,7 +138,8 @@ def solve(
             check_output(path, options.files)
     stated = read_problem(options)
     problem, scale = stated.problem, stated.scale
-    wanted = _given(rounds=rounds, seed=seed, top=top, all_optimal=all_optimal, certificate=certificate is not None)
+    ranking = _given(top=top, all_optimal=all_optimal)
+    wanted = _given(rounds=rounds, seed=seed, scheduler=scheduler, certificate=certificate is not None) | ranking
     with progress_of_a_search() as progress:
         solution = solve_problem(problem, backend, time_limit_seconds=time_limit, gap=gap, progress=progress, **wanted)
     left_out = _left_out(options, stated, solution, error_bars, _given(rounds=rounds, seed=seed, gap=gap or None))

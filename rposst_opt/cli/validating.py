@@ -86,9 +86,9 @@ def validate(
     """How far off are tests on policies that they were not tuned on? Hold some out, and make tests without them."""
     from rposst_opt.estimators import ESTIMATORS
     from rposst_opt.files.tables import read_groups
+    from rposst_opt.solvers.cluster import check_cluster
     from rposst_opt.unseen import validation as unseen
     from rposst_opt.unseen.recommendation import recommend
-    from rposst_opt.unseen.runner import check_cluster
     from rposst_opt.unseen.splits import Kind
 
     if scheduler is not None:

@@ -5,7 +5,7 @@ in them is `Problem.objective`'s; `cases` and `weights` are tuples, of names and
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from rposst_opt.errors import ProblemError
 from rposst_opt.measures import CVaR, KOfN, Mean, Measure, WorstCase
 from rposst_opt.problem import Problem
 from rposst_opt.solution import Solution
+from rposst_opt.unseen.runner import Tell, run_all
 
 MOST_STEPS = 400  # of a surface's grid: 80,601 points
 
@@ -143,8 +144,17 @@ def sweep(
     tail_fractions: Iterable[float],
     backend: str = AUTO,
     time_limit_seconds: float | None = None,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    tell: Tell | None = None,
 ) -> pd.DataFrame:
     """The best test for every tail fraction, from the worst case (0) to the mean (1).
+
+    Parameters
+    ----------
+    problem, backend, time_limit_seconds, jobs, scheduler, tell
+        As for `size_curve`.
+    tail_fractions : iterable of float
 
     Returns
     -------
@@ -152,11 +162,11 @@ def sweep(
         A row per tail fraction: `tail_fraction` and the columns of `size_curve`. The problem's own measure plays no
         part.
     """
-    rows = []
-    for fraction in tail_fractions:
-        asked = replace(problem, measure=CVaR(fraction))
-        solution = solve(asked, backend, time_limit_seconds=time_limit_seconds)
-        rows.append({"tail_fraction": float(fraction), **_answer(asked, solution)})
+    fractions = [float(fraction) for fraction in tail_fractions]
+    asked = [_Question(replace(problem, measure=CVaR(each)), backend, time_limit_seconds) for each in fractions]
+    solutions = run_all(asked, jobs=jobs, scheduler=scheduler, tell=tell)
+    answers = [_answer(each.problem, solution) for each, solution in zip(asked, solutions, strict=True)]
+    rows = [{"tail_fraction": each, **answer} for each, answer in zip(fractions, answers, strict=True)]
     return _table("tail_fractions", rows)
 
 
@@ -167,13 +177,28 @@ def size_curve(
     backend: str = AUTO,
     time_limit_seconds: float | None = None,
     known: Mapping[int, Solution] | None = None,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    tell: Tell | None = None,
 ) -> pd.DataFrame:
     """The best test of every size, to help choose m.
 
     Parameters
     ----------
+    problem : Problem
+    sizes : iterable of int
+    backend : str
+        As for `solve`.
+    time_limit_seconds : float, optional
+        For each of them.
     known : mapping of int to Solution, optional
         Solutions of some sizes, which are not asked for again.
+    jobs : int
+        How many processes of this machine solve them, each one at a time.
+    scheduler : str, optional
+        The address of a Dask scheduler whose workers do it instead.
+    tell : callable, optional
+        Called with what is being done, how many are done, and of how many.
 
     Returns
     -------
@@ -182,18 +207,35 @@ def size_curve(
         `weights`, `limit` (what ended the run early, if anything did) and `seconds`. With a time limit, a row may be
         feasible only, or have no test at all.
     """
-    rows = []
-    for size in sizes:
-        asked = replace(problem, size=size)
-        solution = (known or {}).get(size) or solve(asked, backend, time_limit_seconds=time_limit_seconds)
-        rows.append({"size": size, **_answer(asked, solution)})
-    return _table("sizes", rows)
+    asked = [_Question(replace(problem, size=size), backend, time_limit_seconds) for size in sizes]
+    by_place = {place: known[each.size] for place, each in enumerate(asked) if known and each.size in known}
+    solutions = run_all(asked, jobs=jobs, scheduler=scheduler, tell=tell, known=by_place)
+    return _table(
+        "sizes",
+        [
+            {"size": each.size, **_answer(each.problem, solution)}
+            for each, solution in zip(asked, solutions, strict=True)
+        ],
+    )
 
 
-def sensitivity(problem: Problem, *, backend: str = AUTO, time_limit_seconds: float | None = None) -> pd.DataFrame:
+def sensitivity(
+    problem: Problem,
+    *,
+    backend: str = AUTO,
+    time_limit_seconds: float | None = None,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    tell: Tell | None = None,
+) -> pd.DataFrame:
     """How the optimum moves when a single policy or a single target is left out.
 
     The scenarios that stay keep their proportions. A policy or target is passed over if without it nothing stays.
+
+    Parameters
+    ----------
+    problem, backend, time_limit_seconds, jobs, scheduler, tell
+        As for `size_curve`.
 
     Returns
     -------
@@ -203,17 +245,35 @@ def sensitivity(problem: Problem, *, backend: str = AUTO, time_limit_seconds: fl
         `judged_by_all`, the whole problem's objective of that row's test; and `cost`, by how much this is above the
         whole problem's optimum: what it would have cost not to have known the policy or target.
     """
-    whole = solve(problem, backend, time_limit_seconds=time_limit_seconds)
-    rows = [{"left_out": "nothing", "position": -1, "name": "", **_answer(problem, whole)}]
-    judged = [whole.objective]
-    for kind, position, name, rest in _leave_one_out(problem):
-        solution = solve(rest, backend, time_limit_seconds=time_limit_seconds)
-        rows.append({"left_out": kind, "position": position, "name": name, **_answer(rest, solution)})
-        judged.append(np.inf if solution.test is None else problem.objective(solution.test))
+    parts = [("nothing", -1, "", problem), *_leave_one_out(problem)]
+    asked = [_Question(rest, backend, time_limit_seconds) for _, _, _, rest in parts]
+    solutions = run_all(asked, jobs=jobs, scheduler=scheduler, tell=tell)
+    rows = [
+        {"left_out": kind, "position": position, "name": name, **_answer(rest, solution)}
+        for (kind, position, name, rest), solution in zip(parts, solutions, strict=True)
+    ]
     table = pd.DataFrame(rows)
-    table["judged_by_all"] = judged
-    table["cost"] = table["judged_by_all"] - whole.objective
+    table["judged_by_all"] = [
+        np.inf if solution.test is None else problem.objective(solution.test) for solution in solutions
+    ]
+    table["cost"] = table["judged_by_all"] - table["judged_by_all"][0]
     return table
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A problem to be solved, here or elsewhere."""
+
+    problem: Problem
+    backend: str
+    time_limit_seconds: float | None
+
+    @property
+    def size(self) -> int:
+        return self.problem.size
+
+    def run(self) -> Solution:
+        return solve(self.problem, self.backend, time_limit_seconds=self.time_limit_seconds)
 
 
 def _leave_one_out(problem: Problem) -> Iterator[tuple[str, int, str, Problem]]:

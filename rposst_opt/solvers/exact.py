@@ -46,14 +46,13 @@ all tuples are asked for: exchanging them changes no objective, and having both 
 that is not so, and every case is searched.
 
 **Several threads, one answer.** Searchers take turns that are measured in work, not in time
-(`rposst_opt.solvers.searchers`). So every run is the same, whatever the number of threads, until a limit of time ends
-it.
+(`rposst_opt.solvers.searchers`). So every run is the same with any number of threads, until a limit of time ends it.
 """
 
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -65,14 +64,16 @@ from rposst_opt.errors import ProblemError, Unsupported
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.answers import as_tests
 from rposst_opt.solvers.besides import Besides
+from rposst_opt.solvers.cluster import Cluster, reached_at
 from rposst_opt.solvers.kernels.compiling import compile_from_now_on
 from rposst_opt.solvers.kernels.response import scaled_problem_arrays
 from rposst_opt.solvers.kernels.search_state import Plan
 from rposst_opt.solvers.ladder import Ladder
 from rposst_opt.solvers.prospect import Prospect
 from rposst_opt.solvers.relaxation import least_loss, least_noise
+from rposst_opt.solvers.remote_searchers import Crew
 from rposst_opt.solvers.running import available_cores, check_counts, running
-from rposst_opt.solvers.searched_cases import as_searched, cases_to_search
+from rposst_opt.solvers.searched_cases import as_searched, cases_to_search, cuts_as_stated
 from rposst_opt.solvers.searchers import OWN_CUTS, FoundTest, Front, Searchers
 from rposst_opt.solvers.ties import tied_tests
 
@@ -120,12 +121,15 @@ class Exact:
         Also the cuts that prove the bound, in ``Solution.certificate``.
     threads : int, optional
         All cores by default; the answer is the same with any number.
+    scheduler : str, optional
+        The address of a Dask cluster, whose workers go on with a long search; the answer is the same.
     """
 
     top: int | None = None
     all_optimal: bool = False
     certificate: bool = False
     threads: int | None = None
+    scheduler: str | None = None
 
     capabilities: ClassVar[Capabilities] = Capabilities(
         method="hitting sets of cuts, with column generation per tuple",
@@ -144,9 +148,9 @@ class Exact:
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Search until all tuples are ruled out or reported, or the budget is spent."""
-        with running(budget) as run:
+        with running(budget) as run, reached_at(self.scheduler) as cluster:
             with run.getting_ready():
-                proof = _Proof(problem, self, budget)
+                proof = _Proof(problem, self, budget, cluster)
                 proof.settle_first_tuple()
             limit = proof.run()
             certificate = proof.make_certificate() if self.certificate and limit is None else None
@@ -174,7 +178,7 @@ class Exact:
 class _Proof:
     """One run: the incumbent, what was found, and what is proved. All values are in the scaled arrays' units."""
 
-    def __init__(self, problem: Problem, method: Exact, budget: Budget) -> None:
+    def __init__(self, problem: Problem, method: Exact, budget: Budget, cluster: Cluster | None = None) -> None:
         self.problem, self.method, self.budget = problem, method, budget
         self.wants_ranking = method.top is not None or method.all_optimal
         has_noise = Need.NOISE in problem.needs
@@ -197,6 +201,7 @@ class _Proof:
             compile_from_now_on()
         capacity = min(method.top or OWN_CUTS, OWN_CUTS) if self.wants_ranking else 1
         self.searchers = Searchers(arrays, self.plan, capacity=capacity, record=method.certificate)
+        self.crew = Crew(self.searchers, cluster)
         # That no test has less noise is not a cut, so a certificate cannot rest on it.
         self.floor = least_loss(problem) + (0.0 if method.certificate else least_noise(problem))
         self.bound = self.floor
@@ -275,7 +280,7 @@ class _Proof:
 
     def _look_elsewhere(self) -> None:
         """Go on with the linear relaxation and then with a local search, as far as the search's prospect has it."""
-        while not self.front.is_done and self.besides.may_go_on(float(self.searchers.work), self.front.closed):
+        while not self.front.is_done and self.besides.may_go_on(self.crew.work_alone, self.front.closed):
             if not self._step_besides():
                 return
             self._look_ahead()
@@ -314,7 +319,7 @@ class _Proof:
             if self.front.is_done:
                 return None
             if front.is_done:
-                self.bound = max(self.bound, min(threshold - SLACK, front.unresolved))
+                self.bound = max(self.bound, min(min(threshold, self.best.value) - SLACK, front.unresolved))
             elif self.best.value >= threshold:
                 ladder.note_failure()
                 return None
@@ -325,7 +330,7 @@ class _Proof:
         while not front.is_done and self.searchers.work < end and (rung is None or self.best.value >= rung):
             threshold = self._threshold() if rung is None else rung
             self.searchers.reach(max(more for work, more in EXTENSIONS if work <= self.searchers.work))
-            limit = self.searchers.take_turns(front, threshold, turn, pool, self.budget.reached)
+            limit = self.crew.take_turns(front, threshold, turn, end - self.searchers.work, pool, self.budget.reached)
             self._look_ahead()
             self._take_found()
             if limit is not None:
@@ -381,7 +386,7 @@ class _Proof:
             found, one_of_many = list(self.reported.values()) or [self.best], not self.is_complete
         elif self.is_complete and not self.budget.gap:
             found, one_of_many = tied_tests(
-                self.searchers, self.best, 2 * MARGIN, self.budget.reached, cut_short=self.was_cut_short
+                self.crew, self.best, 2 * MARGIN, self.budget.reached, cut_short=self.was_cut_short
             )
         else:
             found, one_of_many = [self.best], True
@@ -393,14 +398,9 @@ class _Proof:
         threshold = self._threshold() if self.is_complete else self.bound + SLACK
         exceptions = {cases for cases, value in self.closed.items() if value < threshold}
         self.searchers.rule_out(self.closed.keys() - exceptions, threshold)
-        # In the arrays' units a slope is that of the scaled loss by the scaled error.
-        unit = self.problem.unit / (float(np.ptp(self.problem.results)) or 1.0)
         return Certificate(
             bound=float(min(threshold - SLACK, self.unresolved) * self.problem.unit),
-            cuts=tuple(
-                replace(cut, pulls=cut.pulls * unit, noisy_cases=self.cases[cut.noisy_cases])
-                for cut in self.searchers.records
-            ),
+            cuts=cuts_as_stated(self.problem, self.cases, self.searchers.records),
             exceptions=tuple(sorted(self._all_cases(cases) for cases in exceptions)),
         )
 

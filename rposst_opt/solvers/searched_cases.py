@@ -1,8 +1,12 @@
 """Which cases does an exact search look at? Of cases that are alike, one; and what any other set is called there."""
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 import numpy as np
 
 from rposst_opt.arrays import IntArray
+from rposst_opt.certificate import CertificateCut
 from rposst_opt.problem import Problem
 
 
@@ -45,3 +49,10 @@ def as_searched(problem: Problem, cases: IntArray, chosen: IntArray) -> tuple[in
     kept = {place[case] for case in alike if case in place}
     spare = [at for at in range(n_selectable) if at not in kept]
     return tuple(sorted([*kept, *spare[: problem.size - len(kept)]]))
+
+
+def cuts_as_stated(problem: Problem, cases: IntArray, cuts: Iterable[CertificateCut]) -> tuple[CertificateCut, ...]:
+    """Cuts that were recorded by a search of these cases, in the problem's own units and positions."""
+    # In the arrays' units a slope is that of the scaled loss by the scaled error.
+    unit = problem.unit / (float(np.ptp(problem.results)) or 1.0)
+    return tuple(replace(cut, pulls=cut.pulls * unit, noisy_cases=cases[cut.noisy_cases]) for cut in cuts)

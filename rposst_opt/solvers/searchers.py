@@ -144,7 +144,7 @@ class Searchers:
         self.members: list[Search] = []
         self.found: list[FoundTest] = []
         self.records: list[CertificateCut] = []
-        self.work, self.leaves, self.nodes, self.learned = 0.0, 0, 0, 0
+        self.work, self.leaves, self.nodes, self.learned, self.calls_elsewhere = 0.0, 0, 0, 0, 0
         first = self._member(0)
         if not record:  # as long as it is alone, it may have the places of all
             first.counts.own_start, first.counts.own_end = 0, self.kept_places
@@ -152,7 +152,7 @@ class Searchers:
     @property
     def calls(self) -> int:
         """How often the antagonist was asked."""
-        return sum(int(member.workspace.state[CALLS]) for member in self.members)
+        return self.calls_elsewhere + sum(int(member.workspace.state[CALLS]) for member in self.members)
 
     def reach(self, more: int) -> None:
         """Extend cuts to so many cases more than a tuple has, from now on."""
@@ -387,18 +387,22 @@ class Searchers:
             own_uses = member.uses[first : first + learned].copy()
             member.uses[:] = 0
             member.counts.learned = 0
-            if self.kept + learned > self.kept_places:
-                self._forget()
-            places = slice(self.kept, self.kept + learned)
-            self.cuts.values[places] = self.cuts.values[first : first + learned]
-            self.kept_uses[places] = own_uses
-            self.kept += learned
+            self.add_cuts(self.cuts.values[first : first + learned], own_uses)
             self.learned += learned
             if self.record:
                 self.records += [
                     CertificateCut.from_dense(*record, noise_direction=slopes / self._noise)
                     for record, slopes in zip(member.record[:learned], member.noise_record[:learned], strict=True)
                 ]
+        self.limit_of_hits = math.nan
+
+    def add_cuts(self, values: FloatArray, uses: IntArray) -> None:
+        """Keep these cuts too, which have been of use so often."""
+        if self.kept + len(values) > self.kept_places:
+            self._forget()
+        places = slice(self.kept, self.kept + len(values))
+        self.cuts.values[places], self.kept_uses[places] = values, uses
+        self.kept += len(values)
         self.limit_of_hits = math.nan
 
     def _forget(self) -> None:

@@ -9,6 +9,7 @@ them applies, depend on the problem alone, and not on the order in which a searc
 from collections.abc import Callable
 
 from rposst_opt.contract import Limit
+from rposst_opt.solvers.remote_searchers import Crew
 from rposst_opt.solvers.searchers import FoundTest, Searchers
 
 MOST_COMPARED = 256  # tests that are tied for the best: of more, the first by position is taken
@@ -20,35 +21,35 @@ Reached = Callable[[], Limit | None]
 
 
 def tied_tests(
-    searchers: Searchers, best: FoundTest, margin: float, reached: Reached, *, cut_short: bool = False
+    crew: Crew, best: FoundTest, margin: float, reached: Reached, *, cut_short: bool = False
 ) -> tuple[list[FoundTest], bool]:
     """All tests within the margin of the best, or the first by position of too many; and whether others were left out.
 
     Others are left out if the work does not do, or a limit is reached: then the answer is the best known, as one of
     many. Where a bound from elsewhere has `cut_short` the search for the best, this one may be hopeless: it has less.
     """
-    work = searchers.work + (LEAST_WORK_AFTER_BOUND if cut_short else LEAST_WORK)
+    work = crew.searchers.work + (LEAST_WORK_AFTER_BOUND if cut_short else LEAST_WORK)
     threshold = best.value + margin
-    left = searchers.collect(searchers.new_front().nodes, threshold, MOST_COMPARED, work, reached)
-    tied = _collected(searchers)
+    left = crew.collect(crew.searchers.new_front().nodes, threshold, MOST_COMPARED, work, reached)
+    tied = _collected(crew.searchers)
     if len(tied) > MOST_COMPARED:
         known = min(tied, key=_position)
-        first = _first_by_position(searchers, known, threshold, work, reached) if len(left.cases) else known
+        first = _first_by_position(crew, known, threshold, work, reached) if len(left.cases) else known
         return ([best], True) if first is None else ([first], False)
     return ([best], True) if len(left.cases) else (tied or [best], False)
 
 
 def _first_by_position(
-    searchers: Searchers, known: FoundTest, threshold: float, work: float, reached: Reached
+    crew: Crew, known: FoundTest, threshold: float, work: float, reached: Reached
 ) -> FoundTest | None:
     """Of all tuples below the threshold, of which one is known, the first by position; None if the work does not do."""
-    end = searchers.work + work
+    searchers, end = crew.searchers, crew.searchers.work + work
     chosen: tuple[int, ...] = ()
     while len(chosen) < len(known.cases):
         following = chosen[-1] + 1 if chosen else 0
         for case in range(following, known.cases[len(chosen)]):
             nodes = searchers.beginning_with((*chosen, case))
-            left = searchers.collect(nodes, threshold, 0, end - searchers.work, reached)
+            left = crew.collect(nodes, threshold, 0, end - searchers.work, reached)
             found = _collected(searchers)
             if found:
                 known = min(found, key=_position)

@@ -6,7 +6,7 @@ moment, and the next one goes on from there; other numbers of replicas, sizes or
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -15,11 +15,11 @@ from typing import Protocol, TypeVar
 import rposst_opt
 from rposst_opt.errors import ProblemError, check_installed
 from rposst_opt.files.writing import write_atomically
+from rposst_opt.solvers.cluster import connected
 
 Outcome = TypeVar("Outcome")
+Done = TypeVar("Done", covariant=True)
 Tell = Callable[[str, int, int], None]  # what is being done, how much of it is done, and of how much
-
-SECONDS_FOR_AN_ANSWER = 10  # of a scheduler
 
 # The code that chooses tests, in the package's folder: what predicts, words, writes and draws is left out.
 CHOOSING = (
@@ -40,8 +40,15 @@ def sources_digest(package: Path = Path(rposst_opt.__file__).parent) -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
-class Task(Protocol[Outcome]):
+class Doable(Protocol[Done]):
     """Something to be done that knows nothing of other tasks; what it needs is in it."""
+
+    def run(self) -> Done:
+        """Do it."""
+
+
+class Task(Protocol[Outcome]):
+    """Something to be done whose outcome can be kept."""
 
     @property
     def name(self) -> str:
@@ -83,25 +90,51 @@ def run_tasks(
     tell : callable, optional
         Called after every task.
     """
-    tell = tell or (lambda what, done, total: None)
-    outcomes: dict[int, Outcome] = {}
-    if folder is not None:
-        for place, task in enumerate(tasks):
-            path = _path(folder, task)
-            if path.exists():
-                outcomes[place] = _read(path, task)
+    if folder is None:
+        return run_all(tasks, jobs=jobs, scheduler=scheduler, tell=tell)
+    paths = [_path(folder, task) for task in tasks]
+    known = {place: _read(path, tasks[place]) for place, path in enumerate(paths) if path.exists()}
+
+    def keep(place: int, outcome: Outcome) -> None:
+        _write(paths[place], tasks[place], outcome)
+
+    return run_all(tasks, jobs=jobs, scheduler=scheduler, tell=tell, known=known, keep=keep)
+
+
+def run_all(
+    tasks: Sequence[Doable[Outcome]],
+    *,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    tell: Tell | None = None,
+    known: Mapping[int, Outcome] | None = None,
+    keep: Callable[[int, Outcome], None] | None = None,
+) -> list[Outcome]:
+    """The outcomes of all tasks, in their order.
+
+    Parameters
+    ----------
+    tasks, jobs, scheduler, tell
+        As for `run_tasks`.
+    known : mapping of int to outcome, optional
+        By their places, the outcomes of tasks that are not to be done again.
+    keep : callable, optional
+        Called with the place and the outcome of every task, before `tell`.
+    """
+    outcomes = dict(known or {})
     pending = [(place, task) for place, task in enumerate(tasks) if place not in outcomes]
+    tell = tell or (lambda what, done, total: None)
     tell("choosing tests", len(outcomes), len(tasks))
     for place, outcome in _perform(pending, jobs, scheduler):
-        if folder is not None:
-            _write(_path(folder, tasks[place]), tasks[place], outcome)
+        if keep is not None:
+            keep(place, outcome)
         outcomes[place] = outcome
         tell("choosing tests", len(outcomes), len(tasks))
     return [outcomes[place] for place in range(len(tasks))]
 
 
 def _perform(
-    pending: Sequence[tuple[int, Task[Outcome]]], jobs: int, scheduler: str | None
+    pending: Sequence[tuple[int, Doable[Outcome]]], jobs: int, scheduler: str | None
 ) -> Iterator[tuple[int, Outcome]]:
     """Place and outcome of every task, in the order in which they are done."""
     if not pending:
@@ -117,7 +150,7 @@ def _perform(
         yield from parallel(delayed(_run)(place, task) for place, task in pending)
 
 
-def _run(place: int, task: Task[Outcome]) -> tuple[int, Outcome]:
+def _run(place: int, task: Doable[Outcome]) -> tuple[int, Outcome]:
     return place, task.run()
 
 
@@ -127,26 +160,15 @@ def _workers(jobs: int, scheduler: str | None) -> Iterator[dict[str, object]]:
     if scheduler is None:
         yield {"n_jobs": jobs}
         return
-    check_cluster()
-    from distributed import Client
     from joblib import parallel_config
 
-    try:
-        client = Client(scheduler, timeout=SECONDS_FOR_AN_ANSWER)
-    except (OSError, ValueError) as error:
-        raise ProblemError(f"no Dask scheduler answers at {scheduler!r}: {error}") from None
-    with client, parallel_config(backend="dask"):
+    with connected(scheduler, as_default=True), parallel_config(backend="dask"):
         yield {}
 
 
 def check_can_run() -> None:
     """Refuse to go on without what experiments need, to be run and to be drawn."""
     check_installed("experiments need", ["joblib", "matplotlib"], extra="experiments")
-
-
-def check_cluster() -> None:
-    """Refuse to go on without Dask."""
-    check_installed("a cluster needs", ["dask", "distributed"], extra="cluster")
 
 
 def _path(folder: Path, task: Task[Outcome]) -> Path:
