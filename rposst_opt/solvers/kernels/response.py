@@ -249,10 +249,22 @@ def bound_losses(
 ) -> None:
     """The largest loss of each policy, over its full scores: Δ is convex, so the least or the greatest has it.
 
-    One pass per piece, each free of branches, so that the compiler can use vector instructions.
+    One pass per piece, each free of branches, so that the compiler can use vector instructions. Where all pieces are
+    affine, the greatest of them at an error is the loss there.
     """
     n_policies = scores.shape[0]
     c0, c1, c2 = coefficients[0, 0], coefficients[0, 1], coefficients[0, 2]
+    if not np.any(coefficients[:, 2]):
+        for j in range(n_policies):
+            at_over, at_under = c0 + (scores[j] - low[j]) * c1, c0 + (scores[j] - high[j]) * c1
+            bounds[j] = at_over if at_over > at_under else at_under
+        for p in range(1, coefficients.shape[0]):
+            c0, c1 = coefficients[p, 0], coefficients[p, 1]
+            for j in range(n_policies):
+                at_over, at_under = c0 + (scores[j] - low[j]) * c1, c0 + (scores[j] - high[j]) * c1
+                greater = at_over if at_over > at_under else at_under
+                bounds[j] = greater if greater > bounds[j] else bounds[j]
+        return
     for j in range(n_policies):
         over, under = scores[j] - low[j], scores[j] - high[j]
         bounds[j] = c0 + over * (c1 + over * c2)
