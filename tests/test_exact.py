@@ -29,7 +29,7 @@ from rposst_opt.solvers import exact
 from rposst_opt.solvers.kernels.case_sets import count_bits, first_member
 from rposst_opt.solvers.kernels.response import scaled_problem_arrays
 from rposst_opt.solvers.kernels.search_state import Nodes
-from rposst_opt.solvers.kernels.tuple_game import make_tuple_game, place_row, settle
+from rposst_opt.solvers.kernels.tuple_game import CALLS, make_tuple_game, place_row, settle
 from rposst_opt.solvers.ladder import Ladder
 from rposst_opt.solvers.searchers import set_of
 
@@ -217,6 +217,25 @@ def test_settling_stops_at_the_threshold_with_a_mixture_that_proves_it() -> None
     assert 0.9 * full <= lower <= full + 1e-12
     _, upper = settle(4, np.inf, 1.2 * full, 1e-12, arrays, workspace)
     assert upper < 1.2 * full
+
+
+def test_below_the_threshold_a_share_of_the_gain_may_be_left() -> None:
+    problem = ro.Problem(results=np.random.default_rng(0).random((10, 30)), size=5, measure=ro.CVaR(0.1))
+    arrays = scaled_problem_arrays(problem, np.arange(10))
+
+    def settled(threshold: float, leftover: float) -> tuple[float, float, int]:
+        workspace = make_tuple_game(arrays, 5)
+        for row in range(5):
+            place_row(row, row, arrays.results, workspace)
+        lower, upper = settle(5, threshold, -np.inf, 1e-12, arrays, workspace, leftover)
+        return lower, upper, int(workspace.state[CALLS])
+
+    _, optimum, questions = settled(np.inf, 0.0)
+    for leftover in (0.01, 0.1, 1.0):
+        lower, upper, fewer = settled(1.5 * optimum, leftover)
+        assert lower <= optimum + 1e-12 and optimum - 1e-12 <= upper
+        assert upper - optimum <= leftover * (1.5 * optimum - upper) and fewer < questions
+        assert settled(0.9 * optimum, leftover)[0] >= 0.9 * optimum  # above the threshold all is as ever
 
 
 def test_nothing_is_proved_by_weights_that_are_good_enough_at_once() -> None:

@@ -30,6 +30,8 @@ def exchanged(problem: ro.Problem, work: float) -> _Proof:
 def test_no_single_exchange_makes_the_tuple_better_at_which_exchanging_ends(problem: ro.Problem, work: float) -> None:
     proof = exchanged(problem, work)
     chosen = set(proof.best.cases)
+    own = ro.solve(problem.restricted_to(proof._all_cases(proof.best.cases)), "exact")
+    assert abs(own.objective - proof.best.value * problem.unit) <= problem.allowance(2e-10)
     for gone, come in product(chosen, set(range(proof.plan.n_selectable)) - chosen):
         cases = proof._all_cases(tuple(sorted(chosen - {gone} | {come})))
         other = ro.solve(problem.restricted_to(cases), "exact")
