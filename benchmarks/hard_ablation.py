@@ -15,9 +15,8 @@ import pandas as pd
 
 from rposst_opt.arrays import IntArray
 from rposst_opt.problem import Problem
-from rposst_opt.solvers.kernels.search_state import Nodes, Plan
+from rposst_opt.solvers.kernels.search_state import Plan
 from rposst_opt.solvers.searched_cases import cases_to_search
-from rposst_opt.solvers.searchers import Searchers, some_of
 
 KERNELS = "rposst_opt.solvers.kernels."
 FOLDERS = Path(__file__).parent.parent / ".benchmarks"
@@ -72,20 +71,22 @@ def _every_case(problem: Problem, *, everything: bool) -> tuple[IntArray, int]:
     return cases_to_search(problem, everything=True)
 
 
-def _no_neighbours(searchers: Searchers, chosen: tuple[int, ...]) -> Nodes:
-    return some_of(searchers.only(chosen), slice(0))
-
-
 EXACT = "rposst_opt.solvers.exact"
+
+
+def _never(*_: object) -> bool:
+    return False
+
+
 INGREDIENTS: dict[str, tuple[Constant | PlanField, ...]] = {
     "cuts that reach farther than their tuple": (Constant(EXACT, "EXTENSIONS", ((0.0, 0),)),),
     "a reach that grows with the work": (Constant(EXACT, "EXTENSIONS", ((0.0, 1),)),),
     "passing over extensions after failures": (Constant(KERNELS + "learning", "MOST_EXTENSIONS_SKIPPED", 0),),
-    "a share for relaxation and local search": (Constant(EXACT, "CLIMBING_SHARE", 0.0),),
+    "a share for relaxation and local search": (Constant("rposst_opt.solvers.besides:Besides", "may_go_on", _never),),
     "a ladder of bounds": (Constant("rposst_opt.solvers.ladder", "CLOSEST_RUNG", math.inf),),
-    "a start by exchanging single cases": (
-        Constant("rposst_opt.solvers.searchers:Searchers", "neighbours", _no_neighbours),
-    ),
+    "a start by exchanging single cases": (Constant(EXACT, "LONGEST_START", 0.0),),
+    "exchanging them roughly at first": (Constant(EXACT, "ROUGHNESS", 0.0),),
+    "cuts that reach farther where many cases are left": (Constant(KERNELS + "learning", "EACH_PAYS", 10**9),),
     "searching cases that are alike once": (Constant(EXACT, "cases_to_search", _every_case),),
     "four thousand cuts kept, not one": (Constant("rposst_opt.solvers.searchers", "KEPT_CUTS", 1024),),
 }

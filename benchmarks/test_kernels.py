@@ -10,7 +10,7 @@ import rposst_opt as ro
 from benchmarks.regret_matching import racing_arrows_problem
 from rposst_opt.backends.synthetic import SyntheticProblem
 from rposst_opt.solvers.kernels.cut_mixture import make_cut_mixture
-from rposst_opt.solvers.kernels.response import scaled_problem_arrays
+from rposst_opt.solvers.kernels.problem_arrays import scaled_problem_arrays
 from rposst_opt.solvers.kernels.swaps import price_cases, settle_rows
 from rposst_opt.solvers.kernels.tuple_game import make_tuple_game
 

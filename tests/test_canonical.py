@@ -22,7 +22,7 @@ from rposst_opt.results import first_alike, targets_of
 from rposst_opt.solvers import exact, local_search, ties
 from rposst_opt.solvers.canonical import Weighed, Weigher, least_squares_weights
 from rposst_opt.solvers.exact import Exact
-from rposst_opt.solvers.kernels.response import scaled_problem_arrays, with_mean_alone
+from rposst_opt.solvers.kernels.problem_arrays import scaled_problem_arrays, with_mean_alone
 from rposst_opt.solvers.local_search import LocalSearch
 from rposst_opt.solvers.searchers import FoundTest
 

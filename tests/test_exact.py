@@ -27,7 +27,7 @@ import rposst_opt as ro
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.solvers import exact
 from rposst_opt.solvers.kernels.case_sets import count_bits, first_member
-from rposst_opt.solvers.kernels.response import scaled_problem_arrays
+from rposst_opt.solvers.kernels.problem_arrays import scaled_problem_arrays
 from rposst_opt.solvers.kernels.search_state import Nodes
 from rposst_opt.solvers.kernels.tuple_game import CALLS, make_tuple_game, place_row, settle
 from rposst_opt.solvers.ladder import Ladder

@@ -20,7 +20,7 @@ from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.results import targets_of
 from rposst_opt.solvers import local_search
 from rposst_opt.solvers.kernels.cut_mixture import make_cut_mixture
-from rposst_opt.solvers.kernels.response import scaled_problem_arrays
+from rposst_opt.solvers.kernels.problem_arrays import scaled_problem_arrays
 from rposst_opt.solvers.kernels.swaps import settle_rows
 from rposst_opt.solvers.kernels.tuple_game import make_tuple_game
 from rposst_opt.solvers.local_search import Climb, LocalSearch

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import highspy
 import numpy as np
 import pytest
 from budgets import Until
@@ -11,7 +12,7 @@ from strategies import problems
 import rposst_opt as ro
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.solvers.exact import Exact
-from rposst_opt.solvers.kernels.response import scaled_problem_arrays
+from rposst_opt.solvers.kernels.problem_arrays import scaled_problem_arrays
 from rposst_opt.solvers.relaxation import Relaxation
 
 
@@ -52,6 +53,21 @@ def test_bound_and_value_meet(problem: ro.Problem) -> None:
     relaxed.play()
     relaxed.close_in()
     assert relaxed.value - relaxed.bound <= (1e-6 if problem.pieces.coefficients[:, 2].any() else 1e-9)
+
+
+def test_another_number_of_threads_in_this_process_is_no_trouble() -> None:
+    """HiGHS has one number of threads in a process, and refuses a program that asks for another."""
+    highspy.Highs.resetGlobalScheduler(True)
+    with_three = highspy.Highs()
+    with_three.silent()
+    with_three.setOptionValue("threads", 3)
+    with_three.addVar(0.0, 1.0)
+    assert with_three.run() == highspy.HighsStatus.kOk
+    relaxed = relaxation_of(arrows(3))
+    relaxed.play()
+    relaxed.close_in()
+    highspy.Highs.resetGlobalScheduler(True)
+    assert relaxed.value - relaxed.bound <= 1e-9
 
 
 def test_every_bound_on_the_way_holds_and_is_no_lower_than_the_one_before() -> None:

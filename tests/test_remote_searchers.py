@@ -14,7 +14,7 @@ from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.problem import Need
 from rposst_opt.solvers import exact, remote_searchers, searchers
 from rposst_opt.solvers.cluster import Cluster
-from rposst_opt.solvers.kernels.response import ProblemArrays
+from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays
 from rposst_opt.solvers.remote_searchers import Hand, Held, Turn, end_round, state_of_the_code, take_turn
 
 

@@ -9,15 +9,14 @@ from hypothesis import strategies as st
 
 import rposst_opt as ro
 from rposst_opt.arrays import FloatArray
-from rposst_opt.solvers.kernels.response import (
+from rposst_opt.solvers.kernels.problem_arrays import (
     BY_PROBABILITY,
     BY_SELECTION,
     BY_SORTING,
     ProblemArrays,
-    list_worst,
-    make_response,
     problem_arrays,
 )
+from rposst_opt.solvers.kernels.response import list_worst, make_response
 from rposst_opt.solvers.kernels.sorting import sort_where_it_matters
 from rposst_opt.solvers.kernels.tuple_game import add_row, make_tuple_game, place_row, settle
 

@@ -11,6 +11,7 @@ import rposst_opt as ro
 from rposst_opt.contract import Budget
 from rposst_opt.solvers.exact import ALONE, Exact, _Proof
 from rposst_opt.solvers.kernels.search_state import LEAF_COST, Nodes
+from rposst_opt.solvers.prospect import Weights
 from rposst_opt.solvers.searchers import SEARCHERS, Front, set_of
 
 
@@ -55,12 +56,14 @@ def test_nodes_that_are_dealt_and_gathered_are_all_there_the_deepest_first(depth
     cases = np.zeros((len(depths), 6), np.int64)
     cases[:, 0], cases[:, -1] = np.arange(len(depths)), depths
     front.nodes = Nodes(cases, np.arange(len(depths), dtype=np.uint64)[:, None])
-    hands = front.deal(SEARCHERS)
+    front.weights = np.arange(len(depths)) / 100
+    hands, shares = front.deal(SEARCHERS)
     assert front.is_done
-    front.gather(hands)
+    front.gather(hands, [Weights(share, 0.0) for share in shares])
     assert front.nodes.cases[:, -1].tolist() == sorted(depths, reverse=True)
     assert sorted(front.nodes.cases[:, 0].tolist()) == list(range(len(depths)))
     assert front.nodes.cases[:, 0].tolist() == front.nodes.excluded[:, 0].tolist()
+    assert np.array_equal(front.weights, front.nodes.cases[:, 0] / 100) and front.closed == 0.0
 
 
 def test_a_front_begins_with_all_tuples_and_excludes_what_cannot_be_chosen() -> None:

@@ -9,7 +9,7 @@ from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.problem import Problem
 from rposst_opt.solution import order_of_tests
 from rposst_opt.solvers.canonical import Weighed, Weigher
-from rposst_opt.solvers.kernels.response import ProblemArrays
+from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays
 from rposst_opt.solvers.searchers import FoundTest
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.solvers.kernels.response import ProblemArrays, with_mean_alone, with_share_of_mean
+from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays, with_mean_alone, with_share_of_mean
 from rposst_opt.solvers.kernels.tuple_game import TupleGame, make_tuple_game
 from rposst_opt.solvers.kernels.weighing import settle_sets, tangent, value_sets
 

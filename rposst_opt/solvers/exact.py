@@ -66,7 +66,7 @@ from rposst_opt.solvers.answers import as_tests
 from rposst_opt.solvers.besides import Besides
 from rposst_opt.solvers.cluster import Cluster, reached_at
 from rposst_opt.solvers.kernels.compiling import compile_from_now_on
-from rposst_opt.solvers.kernels.response import scaled_problem_arrays
+from rposst_opt.solvers.kernels.problem_arrays import scaled_problem_arrays
 from rposst_opt.solvers.kernels.search_state import Plan
 from rposst_opt.solvers.ladder import Ladder
 from rposst_opt.solvers.prospect import Prospect

@@ -43,11 +43,7 @@ from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.baselines import KMeansAnchors
 from rposst_opt.solvers.canonical import Weigher
 from rposst_opt.solvers.kernels.cut_mixture import make_cut_mixture
-from rposst_opt.solvers.kernels.response import (
-    ProblemArrays,
-    rounded_arrays,
-    scaled_problem_arrays,
-)
+from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays, rounded_arrays, scaled_problem_arrays
 from rposst_opt.solvers.kernels.swaps import find_swap, price_cases, settle_rows, try_additions
 from rposst_opt.solvers.kernels.tuple_game import CALLS, STEPS, make_tuple_game
 from rposst_opt.solvers.relaxation import MOST_CUTS, SLACK, Relaxation, least_loss, least_noise

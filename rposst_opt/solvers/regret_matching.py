@@ -30,8 +30,9 @@ from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.bounds import regret_matching_gap
+from rposst_opt.solvers.kernels.problem_arrays import problem_arrays
 from rposst_opt.solvers.kernels.regret_matching import make_tuple_run, play_tuple, play_tuples, tuple_at
-from rposst_opt.solvers.kernels.response import make_response, problem_arrays
+from rposst_opt.solvers.kernels.response import make_response
 from rposst_opt.solvers.running import available_cores, check_counts, running
 
 ROUNDING = 1e-12  # relative to the scale of losses: a bound must exceed the best loss by more than this to prune

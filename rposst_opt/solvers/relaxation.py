@@ -22,8 +22,9 @@ import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.problem import Problem
+from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays, without_noise
 from rposst_opt.solvers.kernels.regret_matching import make_tuple_run, play_tuple
-from rposst_opt.solvers.kernels.response import ProblemArrays, make_response, without_noise
+from rposst_opt.solvers.kernels.response import make_response
 from rposst_opt.solvers.kernels.weighing import tangent
 
 ROUNDS = 400  # of regret matching+
@@ -151,7 +152,8 @@ class _Program:
         self._places = np.arange(self._n + 1, dtype=np.int32)
         self._model = highspy.Highs()
         self._model.silent()
-        self._model.setOptionValue("threads", 1)
+        # One thread; but not by the option "threads", for HiGHS solves nothing if others in this process had another.
+        self._model.setOptionValue("parallel", "off")
         for tolerance in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
             self._model.setOptionValue(tolerance, 1e-10)  # the least that HiGHS takes
         low, high = np.zeros(self._n + 1), np.ones(self._n + 1)

@@ -25,7 +25,7 @@ from rposst_opt.contract import Limit
 from rposst_opt.errors import ProblemError, warn
 from rposst_opt.solvers.cluster import Cluster, ClusterLost
 from rposst_opt.solvers.kernels.compiling import SOURCES, compile_from_now_on, digest_of
-from rposst_opt.solvers.kernels.response import ProblemArrays
+from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays
 from rposst_opt.solvers.kernels.search_state import Nodes, Plan
 from rposst_opt.solvers.prospect import Weights, weights_left
 from rposst_opt.solvers.searchers import FoundTest, Front, Searchers, some_of

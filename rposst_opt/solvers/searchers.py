@@ -16,10 +16,9 @@ from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.certificate import CertificateCut
 from rposst_opt.contract import Limit
 from rposst_opt.solvers.kernels.case_sets import WordArray
-from rposst_opt.solvers.kernels.exchanging import exchange_cases
 from rposst_opt.solvers.kernels.hitting_set import explore
 from rposst_opt.solvers.kernels.learning import write_hits
-from rposst_opt.solvers.kernels.response import ProblemArrays
+from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays
 from rposst_opt.solvers.kernels.search_state import (
     Counts,
     Cuts,
@@ -180,12 +179,7 @@ class Searchers:
 
     def explore_alone(self, nodes: Nodes, work: float) -> Nodes:
         """Have the first searcher search below these nodes, each find being its new threshold; what is left to do."""
-        first = self.members[0]
-        first.levels.unresolved = math.inf
-        order = self._sorted_cuts()
-        begun = explore(nodes, order, work, True, self.plan, self.arrays, first)
-        counts = self._count(first)
-        return self._left_alone(counts, bool(counts.adopted), nodes, begun)
+        return self._explored_alone(nodes, work, exchanging=False)
 
     def exchange_alone(self, left: Nodes, work: float) -> tuple[Nodes, bool]:
         """Have the first searcher exchange single cases of its last find as long as that helps.
@@ -194,19 +188,19 @@ class Searchers:
         """
         if len(left.cases):
             return self.explore_alone(left, work), True
-        first, size = self.members[0], self.plan.size
-        first.levels.unresolved = math.inf
-        nodes = Nodes(np.zeros((size + 1, size + 1), np.int64), np.empty((size + 1, self.n_words), np.uint64))
-        order = self._sorted_cuts()
-        done = exchange_cases(self._beyond, order, work, self.plan, self.arrays, first, nodes)
-        self.work, self.leaves, self.nodes = self.work + done.work, self.leaves + done.leaves, self.nodes + done.nodes
-        left = self._left_alone(read_counts(first.counts), bool(done.adopted), nodes, done.begun)
+        rows = self.plan.size + 1
+        nodes = Nodes(np.empty((rows, rows), np.int64), np.empty((rows, self.n_words), np.uint64))
+        left = self._explored_alone(nodes, work, exchanging=True)
         return left, len(left.cases) > 0
 
-    def _left_alone(self, counts: Counts, has_adopted: bool, nodes: Nodes, begun: int) -> Nodes:
-        """Take over what the first searcher has adopted, and its cuts if it has no place for more; what it has left."""
-        if has_adopted:
-            self._take(self.members[0], 1)
+    def _explored_alone(self, nodes: Nodes, work: float, *, exchanging: bool) -> Nodes:
+        """Have the first searcher explore, take over what it has adopted, and its cuts if it has no place for more."""
+        first = self.members[0]
+        first.levels.unresolved = math.inf
+        begun = explore(nodes, self._sorted_cuts(), work, True, exchanging, self.plan, self.arrays, first)
+        counts = self._count(first)
+        if counts.adopted:
+            self._take(first, 1)
         if counts.learned + 1 >= counts.own_end - counts.own_start:
             self.keep_cuts()
             self._give_places(0)
@@ -242,7 +236,7 @@ class Searchers:
             self.keep_cuts()
             self._give_places(0)
             order = self._sorted_cuts()
-            begun = explore(nodes, order, COLLECTING_TURN, False, self.plan, self.arrays, collector)
+            begun = explore(nodes, order, COLLECTING_TURN, False, False, self.plan, self.arrays, collector)
             counts = self._count(collector)
             self._take(collector, counts.found)
             nodes = self._left_of(collector, counts.left, nodes, begun)
@@ -295,7 +289,7 @@ class Searchers:
         order = self._sorted_cuts()
         hands, shares = front.deal(SEARCHERS)
         futures = [
-            pool.submit(explore, hand, order, turn, False, self.plan, self.arrays, member)
+            pool.submit(explore, hand, order, turn, False, False, self.plan, self.arrays, member)
             for hand, member in zip(hands, self.members, strict=True)
         ]
         limit, pending = None, set(futures)

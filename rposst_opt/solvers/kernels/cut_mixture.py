@@ -6,7 +6,7 @@ import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.solvers.kernels.compiling import internal
-from rposst_opt.solvers.kernels.response import ProblemArrays
+from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays
 from rposst_opt.solvers.kernels.tuple_game import TupleGame
 
 

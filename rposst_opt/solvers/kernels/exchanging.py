@@ -1,26 +1,17 @@
-"""Exchanging single cases of a tuple as long as that helps: the quickest way to a good one, before any proof."""
+"""Exchanging single cases of a tuple as long as that helps: the quickest way to a good one, before any proof.
 
-from typing import NamedTuple
+It may begin roughly (`Levels.roughness`): a find must then be better by some share, and need not have its best weights.
+That is quick and finds good cases, but proves nothing of those it finds; so it goes on finely in the end, with the last
+find itself as well.
+"""
 
 import numpy as np
 
 from rposst_opt.arrays import IntArray
-from rposst_opt.solvers.kernels.case_sets import WordArray, insert, remove
-from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays, internal
-from rposst_opt.solvers.kernels.hitting_set import explore
+from rposst_opt.solvers.kernels.case_sets import insert, remove
+from rposst_opt.solvers.kernels.compiling import internal
 from rposst_opt.solvers.kernels.learning import write_hits
-from rposst_opt.solvers.kernels.response import ProblemArrays
-from rposst_opt.solvers.kernels.search_state import Nodes, Plan, Search, look_below, spent
-
-
-class Exchanged(NamedTuple):
-    """What came of exchanging cases."""
-
-    begun: int  # of the nodes of the last tuple
-    adopted: int  # whether there is a new incumbent
-    work: float
-    leaves: int
-    nodes: int
+from rposst_opt.solvers.kernels.search_state import Nodes, Plan, Search, look_below
 
 
 @internal
@@ -35,27 +26,30 @@ def write_sorted(cases: IntArray, ascending: IntArray) -> None:
 
 
 @internal
-def write_neighbours(chosen: IntArray, beyond: WordArray, with_itself: bool, nodes: Nodes) -> None:
-    """For each case of the tuple, the node that lacks it: any case outside the tuple may take its place.
+def write_neighbours(plan: Plan, search: Search, nodes: Nodes) -> None:
+    """For each case of the last find, the node that lacks it: any other case may take its place.
 
-    The last node is that of the tuple itself, if it is wanted: its last case alone may complete it.
+    The last node is that of the find itself, unless cases are exchanged roughly: its last case alone may complete it.
     """
-    size = chosen.shape[0]
-    for at in range(size):
+    size, n_words = plan.size, nodes.excluded.shape[1]
+    chosen = np.empty(size, np.int64)
+    write_sorted(search.found_cases[0], chosen)
+    for at in range(size + 1):
+        left_out = min(at, size - 1)
         for i in range(size - 1):
-            nodes.cases[at, i] = chosen[i] if i < at else chosen[i + 1]
+            nodes.cases[at, i] = chosen[i] if i < left_out else chosen[i + 1]
         nodes.cases[at, size] = size - 1
-        for word in range(beyond.shape[0]):
-            nodes.excluded[at, word] = beyond[word]
-        for i in range(size):
-            insert(chosen[i], nodes.excluded[at])
-    for i in range(size - 1):
-        nodes.cases[size, i] = chosen[i]
-    nodes.cases[size, size] = size - 1
-    for word in range(beyond.shape[0]):
-        nodes.excluded[size, word] = ~np.uint64(0)
-    if with_itself:
+        for word in range(n_words):
+            nodes.excluded[at, word] = ~np.uint64(0)
+    if search.levels.roughness == 0.0:
         remove(chosen[size - 1], nodes.excluded[size])
+    for case in range(plan.n_selectable):
+        remove(case, nodes.excluded[0])
+    for i in range(size):
+        insert(chosen[i], nodes.excluded[0])
+    for at in range(1, size):
+        for word in range(n_words):
+            nodes.excluded[at, word] = nodes.excluded[0, word]
 
 
 @internal
@@ -67,32 +61,3 @@ def look_finely(order: IntArray, plan: Plan, search: Search) -> None:
     write_hits(counts.own_start, counts.own_start + counts.learned, levels.limit, search.cuts)
     for slot in order:
         write_hits(slot, slot + 1, levels.limit, search.cuts)
-
-
-@compiled_when_it_pays
-def exchange_cases(
-    beyond: WordArray, order: IntArray, budget: float, plan: Plan, arrays: ProblemArrays, search: Search, nodes: Nodes
-) -> Exchanged:
-    """Explore the neighbours of the incumbent, and those of every better one, until none is better or work is spent.
-
-    It may begin roughly (`Levels.roughness`), which is quick and finds good cases, but proves nothing of those it
-    finds; in the end it goes on finely, with the incumbent itself as well.
-
-    The incumbent is the last test that was adopted. What is left of the last tuple is in ``search.left``, and among its
-    `nodes` from number `begun` on.
-    """
-    counts, levels, chosen = search.counts, search.levels, search.found_cases[0].copy()
-    adopted, work, leaves, n_nodes = 0, 0.0, 0, 0
-    while True:
-        write_sorted(search.found_cases[0], chosen)
-        write_neighbours(chosen, beyond, levels.roughness == 0.0, nodes)
-        begun = explore(nodes, order, budget - work, True, plan, arrays, search)
-        work += spent(plan.call_cost, plan.step_cost, counts, search.workspace.state)
-        leaves += counts.leaves
-        n_nodes += counts.nodes
-        adopted = max(adopted, counts.adopted)
-        is_done = counts.adopted == 0 and levels.roughness == 0.0
-        if is_done or counts.left > 0 or begun < nodes.cases.shape[0]:
-            return Exchanged(begun, adopted, work, leaves, n_nodes)
-        if counts.adopted == 0:
-            look_finely(order, plan, search)

@@ -18,8 +18,9 @@ from rposst_opt.solvers.kernels.case_sets import (
     write_complement,
 )
 from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays, inlined, internal
+from rposst_opt.solvers.kernels.exchanging import look_finely, write_neighbours
 from rposst_opt.solvers.kernels.learning import settle_and_learn, write_hits
-from rposst_opt.solvers.kernels.response import ProblemArrays
+from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays
 from rposst_opt.solvers.kernels.search_state import Counts, Nodes, Plan, Search, Stack, look_below, spent
 from rposst_opt.solvers.kernels.tuple_game import CALLS, STEPS, TupleGame, place_row
 
@@ -364,19 +365,38 @@ def search_below(
 
 @compiled_when_it_pays
 def explore(
-    nodes: Nodes, order: IntArray, budget: float, alone: bool, plan: Plan, arrays: ProblemArrays, search: Search
+    nodes: Nodes,
+    order: IntArray,
+    budget: float,
+    alone: bool,
+    exchanging: bool,
+    plan: Plan,
+    arrays: ProblemArrays,
+    search: Search,
 ) -> int:
     """Search below the nodes, one after the other, until the budget is spent; how many of them were begun.
 
     The cuts in `order`, and those it learns, rule tuples out. What is left of the last node is put into
     ``search.left``, what was found into ``search.found_cases``.
+
+    A searcher that is `exchanging` fills the nodes in with the neighbours of what it found last (`exchanging`), and
+    again with those of every better find. All is one function, since what is compiled twice takes twice as long.
     """
     counts, state = search.counts, search.workspace.state
     counts.calls_before, counts.steps_before = state[CALLS], state[STEPS]
     counts.scanned, counts.nodes, counts.leaves, counts.left, counts.adopted = 0, 0, 0, 0, 0
-    for at in range(nodes.cases.shape[0]):
+    at, adopted = 0, 0
+    while at < nodes.cases.shape[0]:
+        if at == 0 and exchanging:
+            write_neighbours(plan, search, nodes)
         first_depth = begin_node(at, nodes, order, plan, search.cuts.hit, search.stack)
         counts.scanned += order.shape[0]
+        at += 1
         if not search_below(first_depth, budget, alone, plan, arrays, search):
-            return at + 1
-    return nodes.cases.shape[0]
+            break
+        if exchanging and at == nodes.cases.shape[0] and (counts.adopted > 0 or search.levels.roughness > 0.0):
+            if counts.adopted == 0:
+                look_finely(order, plan, search)
+            adopted, counts.adopted, at = max(adopted, counts.adopted), 0, 0
+    counts.adopted = max(adopted, counts.adopted)
+    return at

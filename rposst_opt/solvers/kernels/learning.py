@@ -6,7 +6,7 @@ from rposst_opt.arrays import FloatArray
 from rposst_opt.solvers.kernels.case_sets import ONE, WordArray, count_bits, lowest_bit
 from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays, internal
 from rposst_opt.solvers.kernels.cut_mixture import keep_mixture, mixture_at, record_mixture
-from rposst_opt.solvers.kernels.response import ProblemArrays
+from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays
 from rposst_opt.solvers.kernels.search_state import Cuts, Plan, Search
 from rposst_opt.solvers.kernels.tuple_game import KEPT, NEXT, add_row, settle
 

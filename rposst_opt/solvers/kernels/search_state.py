@@ -9,7 +9,7 @@ from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.solvers.kernels.case_sets import WordArray
 from rposst_opt.solvers.kernels.compiling import internal
 from rposst_opt.solvers.kernels.cut_mixture import CutMixture, make_cut_mixture
-from rposst_opt.solvers.kernels.response import ProblemArrays
+from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays
 from rposst_opt.solvers.kernels.tuple_game import CALLS, STEPS, TupleGame, make_tuple_game
 
 LEAF_COST, NODE_COST, SCAN_COST = 500.0, 300.0, 4.0  # nanoseconds, roughly: budgets are in these, so that runs repeat

@@ -11,7 +11,7 @@ import numpy as np
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.solvers.kernels.compiling import compiled
 from rposst_opt.solvers.kernels.cut_mixture import CutMixture, keep_mixture, mixture_at
-from rposst_opt.solvers.kernels.response import ProblemArrays
+from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays
 from rposst_opt.solvers.kernels.tuple_game import TupleGame, place_row, settle
 
 

@@ -4,9 +4,8 @@ import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays, internal
+from rposst_opt.solvers.kernels.problem_arrays import BY_SELECTION, ProblemArrays
 from rposst_opt.solvers.kernels.response import (
-    BY_SELECTION,
-    ProblemArrays,
     average_loss,
     bound_losses,
     list_worst,
