@@ -11,7 +11,7 @@ from rposst_opt.arrays import IntArray
 from rposst_opt.solvers.kernels.case_sets import insert, remove
 from rposst_opt.solvers.kernels.compiling import internal
 from rposst_opt.solvers.kernels.learning import write_hits
-from rposst_opt.solvers.kernels.search_state import Nodes, Plan, Search, look_below
+from rposst_opt.solvers.kernels.search_state import Counts, Cuts, Levels, Nodes, look_below
 
 
 @internal
@@ -26,14 +26,14 @@ def write_sorted(cases: IntArray, ascending: IntArray) -> None:
 
 
 @internal
-def write_neighbours(plan: Plan, search: Search, nodes: Nodes) -> None:
-    """For each case of the last find, the node that lacks it: any other case may take its place.
+def write_neighbours(found: IntArray, n_selectable: int, with_itself: bool, nodes: Nodes) -> None:
+    """For each case of what was found, the node that lacks it: any other case may take its place.
 
-    The last node is that of the find itself, unless cases are exchanged roughly: its last case alone may complete it.
+    The last node is that of the find itself, if it is wanted: its last case alone may complete it.
     """
-    size, n_words = plan.size, nodes.excluded.shape[1]
+    size, n_words = found.shape[0], nodes.excluded.shape[1]
     chosen = np.empty(size, np.int64)
-    write_sorted(search.found_cases[0], chosen)
+    write_sorted(found, chosen)
     for at in range(size + 1):
         left_out = min(at, size - 1)
         for i in range(size - 1):
@@ -41,9 +41,9 @@ def write_neighbours(plan: Plan, search: Search, nodes: Nodes) -> None:
         nodes.cases[at, size] = size - 1
         for word in range(n_words):
             nodes.excluded[at, word] = ~np.uint64(0)
-    if search.levels.roughness == 0.0:
+    if with_itself:
         remove(chosen[size - 1], nodes.excluded[size])
-    for case in range(plan.n_selectable):
+    for case in range(n_selectable):
         remove(case, nodes.excluded[0])
     for i in range(size):
         insert(chosen[i], nodes.excluded[0])
@@ -53,11 +53,10 @@ def write_neighbours(plan: Plan, search: Search, nodes: Nodes) -> None:
 
 
 @internal
-def look_finely(order: IntArray, plan: Plan, search: Search) -> None:
-    """From now on, solve what is found, and count every gain."""
-    counts, levels = search.counts, search.levels
+def look_finely(threshold: float, slack: float, order: IntArray, levels: Levels, counts: Counts, cuts: Cuts) -> None:
+    """From now on, look for whatever is below this threshold, and solve it."""
     levels.roughness = 0.0
-    look_below(search.found_weights[0, plan.n_required + plan.size] - plan.margin, plan.slack, levels)
-    write_hits(counts.own_start, counts.own_start + counts.learned, levels.limit, search.cuts)
+    look_below(threshold, slack, levels)
+    write_hits(counts.own_start, counts.own_start + counts.learned, levels.limit, cuts)
     for slot in order:
-        write_hits(slot, slot + 1, levels.limit, search.cuts)
+        write_hits(slot, slot + 1, levels.limit, cuts)

@@ -388,7 +388,7 @@ def explore(
     at, adopted = 0, 0
     while at < nodes.cases.shape[0]:
         if at == 0 and exchanging:
-            write_neighbours(plan, search, nodes)
+            write_neighbours(search.found_cases[0], plan.n_selectable, search.levels.roughness == 0.0, nodes)
         first_depth = begin_node(at, nodes, order, plan, search.cuts.hit, search.stack)
         counts.scanned += order.shape[0]
         at += 1
@@ -396,7 +396,8 @@ def explore(
             break
         if exchanging and at == nodes.cases.shape[0] and (counts.adopted > 0 or search.levels.roughness > 0.0):
             if counts.adopted == 0:
-                look_finely(order, plan, search)
+                threshold = search.found_weights[0, plan.n_required + plan.size] - plan.margin
+                look_finely(threshold, plan.slack, order, search.levels, counts, search.cuts)
             adopted, counts.adopted, at = max(adopted, counts.adopted), 0, 0
     counts.adopted = max(adopted, counts.adopted)
     return at

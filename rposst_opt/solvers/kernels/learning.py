@@ -4,11 +4,11 @@ import numpy as np
 
 from rposst_opt.arrays import FloatArray
 from rposst_opt.solvers.kernels.case_sets import ONE, WordArray, count_bits, lowest_bit
-from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays, internal
-from rposst_opt.solvers.kernels.cut_mixture import keep_mixture, mixture_at, record_mixture
+from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays, inlined, internal
+from rposst_opt.solvers.kernels.cut_mixture import CutMixture, keep_mixture, mixture_at, record_mixture
 from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays
 from rposst_opt.solvers.kernels.search_state import Cuts, Plan, Search
-from rposst_opt.solvers.kernels.tuple_game import KEPT, NEXT, add_row, settle
+from rposst_opt.solvers.kernels.tuple_game import KEPT, NEXT, TupleGame, add_row, settle
 
 ONE_BY_ONE = 8  # times as long it takes to work a mixture out at one case alone, compared with one of all
 EACH_PAYS = 4  # times as many cases as a cut is extended by must be left to settle, for that to pay
@@ -30,41 +30,42 @@ def write_hits(first: int, end: int, limit: float, cuts: Cuts) -> None:
 
 
 @internal
-def work_out(slot: int, search: Search) -> None:
-    """Write the mixture at every case to this place among the cuts."""
-    values, by_policy = search.cuts.values, search.by_policy
-    policies, pulls, constant = search.mixture.policies, search.mixture.pulls, search.mixture.constant[0]
-    noise_slopes, length = search.mixture.noise_slopes, search.mixture.length[0]
-    n_cases = values.shape[1]
+def work_out(by_policy: FloatArray, mixture: CutMixture, values: FloatArray) -> None:
+    """Write down the mixture at every case."""
+    policies, pulls, constant = mixture.policies, mixture.pulls, mixture.constant[0]
+    noise_slopes, length = mixture.noise_slopes, mixture.length[0]
+    n_cases = values.shape[0]
     for x in range(n_cases):
-        values[slot, x] = constant + noise_slopes[x] if noise_slopes.shape[0] > 0 else constant
+        values[x] = constant + noise_slopes[x] if noise_slopes.shape[0] > 0 else constant
     # Four policies at a time: with many cases, reading and writing the values is half of the work.
     for h in range(0, length - 3, 4):
         first, second, third, fourth = policies[h], policies[h + 1], policies[h + 2], policies[h + 3]
         for x in range(n_cases):
-            values[slot, x] += (pulls[h] * by_policy[first, x] + pulls[h + 1] * by_policy[second, x]) + (
+            values[x] += (pulls[h] * by_policy[first, x] + pulls[h + 1] * by_policy[second, x]) + (
                 pulls[h + 2] * by_policy[third, x] + pulls[h + 3] * by_policy[fourth, x]
             )
     for h in range(length - length % 4, length):
         for x in range(n_cases):
-            values[slot, x] += pulls[h] * by_policy[policies[h], x]
+            values[x] += pulls[h] * by_policy[policies[h], x]
 
 
 @internal
-def work_out_within(slot: int, within: WordArray, results: FloatArray, search: Search) -> bool:
-    """Write the mixture at these cases, or where they are many at all of them, to this place; whether at all."""
+def work_out_within(
+    within: WordArray, results: FloatArray, by_policy: FloatArray, mixture: CutMixture, values: FloatArray
+) -> bool:
+    """Write down the mixture at these cases, or where they are many, at all; whether at all."""
     count = 0
     for word in range(within.shape[0]):
         count += count_bits(within[word])
-    if count * ONE_BY_ONE > search.cuts.values.shape[1]:
-        work_out(slot, search)
+    if count * ONE_BY_ONE > values.shape[0]:
+        work_out(by_policy, mixture, values)
         return True
     for word in range(within.shape[0]):
         bits = within[word]
         while bits != 0:
             case = 64 * word + lowest_bit(bits)
             bits &= bits - ONE
-            search.cuts.values[slot, case] = mixture_at(case, results, search.mixture)
+            values[case] = mixture_at(case, results, mixture)
     return False
 
 
@@ -96,30 +97,33 @@ def count_below(limit: float, within: WordArray, values: FloatArray) -> int:
 
 @internal
 def add_nearest_rows(
-    n_rows: int, most: int, within: WordArray, values: FloatArray, arrays: ProblemArrays, search: Search
+    n_rows: int,
+    most: int,
+    limit: float,
+    within: WordArray,
+    values: FloatArray,
+    results: FloatArray,
+    workspace: TupleGame,
 ) -> int:
     """Make the cases that the mixture, of these values, comes closest to ruling out rows; how many rows there are."""
-    limit = search.levels.limit
     while n_rows < most:
         case = nearest_below(limit, within, values)
         if case < 0:
             break
-        add_row(n_rows, case, arrays.results, search.workspace)
+        add_row(n_rows, case, results, workspace)
         n_rows, limit = n_rows + 1, values[case]
     return n_rows
 
 
-@internal
-def add_cut(is_worked_out: bool, search: Search) -> int:
+@inlined
+def add_cut(place: int, is_worked_out: bool, search: Search) -> int:
     """Make the mixture, which may have been worked out at its place already, the next of the own cuts."""
-    counts = search.counts
-    slot = counts.own_start + counts.learned
-    counts.learned += 1
     if not is_worked_out:
-        work_out(slot, search)
-    write_hits(slot, slot + 1, search.levels.limit, search.cuts)
-    search.uses[slot] = 0
-    return slot
+        work_out(search.by_policy, search.mixture, search.cuts.values[place])
+    write_hits(place, place + 1, search.levels.limit, search.cuts)
+    search.counts.learned += 1
+    search.uses[place] = 0
+    return place
 
 
 @internal
@@ -137,6 +141,7 @@ def settle_and_learn(
     proved, reached = -np.inf, np.inf
     first, learned, stride, is_worked_out = True, False, 1, False
     place = counts.own_start + counts.learned
+    values = search.cuts.values[place]
     while True:
         lower, upper = settle(n_rows, threshold, good_enough, plan.tolerance, arrays, workspace, roughness)
         if first and lower < limit and threshold <= upper:
@@ -161,12 +166,12 @@ def settle_and_learn(
             search.noise_record[counts.learned] = mixture.noise_slopes
         if n_rows >= plan.most_rows or counts.extensions_to_skip > 0:
             break
-        is_worked_out = work_out_within(place, within, arrays.results, search)
-        values = search.cuts.values[place]
+        is_worked_out = work_out_within(within, arrays.results, search.by_policy, mixture, values)
         if n_rows >= plan.reach and count_below(limit, within, values) < EACH_PAYS * stride:
             break
-        extended = add_nearest_rows(n_rows, min(n_rows + stride, plan.most_rows), within, values, arrays, search)
+        most = min(n_rows + stride, plan.most_rows)
+        extended = add_nearest_rows(n_rows, most, limit, within, values, arrays.results, workspace)
         if extended == n_rows:
             break
         n_rows, stride = extended, 2 * stride
-    return proved, reached, add_cut(is_worked_out, search) if learned else -1
+    return proved, reached, add_cut(place, is_worked_out, search) if learned else -1
