@@ -29,22 +29,29 @@ settings.load_profile(os.environ.get("RPOSST_EXAMPLES", "rposst"))
 
 collect_ignore = ["inspect_tasks.py"]  # Inspect loads it in a process of its own; its import takes seconds, and warns
 
-# They start processes, draw pictures or import large libraries.
+# They start processes, draw pictures, import large libraries or run for seconds.
 SLOW_FILES = {
     "test_benchmarks",
     "test_cli",
     "test_cli_experiments",
+    "test_cluster",
     "test_compiling",
     "test_dilemma",
     "test_extension",
     "test_figures",
     "test_leduc",
     "test_missing_packages",
+    "test_passing",
     "test_plots",
+    "test_prospect",
+    "test_readme",
     "test_real_harnesses",
+    "test_remote_searchers",
     "test_report",
+    "test_reproductions",
     "test_runner",
     "test_tutorial",
+    "test_unseen_policies",
 }
 
 # The longest come first, so that no process is left alone with one of them at the end; the rest in any order.
