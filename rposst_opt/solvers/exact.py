@@ -25,7 +25,8 @@ all cases outside E are branched on. When one case is lacking, the candidates ar
 hit; each of them is settled: below θ, and it is a test to report; or not, and its cut may rule out other candidates
 too. A new cut is first extended: while some superset R ⊃ τ has v(R) ≥ θ, the mixture for R rules out more. Each step
 goes on from the basis of the one before. Easy problems are solved soonest with cuts that reach one case farther than
-their tuple, hard ones with cuts that reach far; so the reach grows with the work that a problem turns out to need.
+their tuple, hard ones with cuts that reach far; so the reach grows with the work that a problem turns out to need, and
+where many cases are left that each would have to be settled, a cut is extended by one, two, four and more at a time.
 
 The tree is finite and each leaf is settled, so in the end **every tuple that was not reported has v ≥ θ.**
 
