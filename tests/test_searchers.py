@@ -49,6 +49,18 @@ def test_work_is_counted_whether_cases_are_exchanged_in_one_go_or_in_many() -> N
         assert counted < searchers.work < 10 * counted
 
 
+def test_with_another_threshold_a_searchers_own_cuts_are_hit_by_other_cases() -> None:
+    problem = ro.Problem(results=np.random.default_rng(0).random((30, 20)), size=3)
+    proof = exchanged(problem, 1e12)
+    first, cuts = proof.searchers.members[0], proof.searchers.cuts
+    own = slice(int(first.counts.own_start), int(first.counts.own_start + first.counts.learned))
+    for factor in (0.9, 1.1):
+        proof.searchers.set_threshold(factor * proof.best.value)
+        below = [np.flatnonzero(values < first.levels.limit).tolist() for values in cuts.values[own]]
+        assert len(below) > 5
+        assert [hit.tolist() for hit in cuts.hit[own]] == [set_of(cases, 1).tolist() for cases in below]
+
+
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=40))
 def test_nodes_that_are_dealt_and_gathered_are_all_there_the_deepest_first(depths: list[int]) -> None:
     problem = ro.Problem(results=np.eye(9), size=5)
