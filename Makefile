@@ -3,7 +3,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RELEASE := $(CURDIR)/.venv-release
-# Style and types are checked while kernels are compiled.
 MAKEFLAGS += --jobs=2
 # What Python compiles is kept, whatever the environment says: every worker of pytest would compile it again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -16,7 +15,8 @@ help:  ## what can be made
 demo: $(VENV)/core  ## install the core, then choose a test from start to end
 	$(BIN)/rposst demo
 
-test: lint typecheck pytest  ## install all, then check style, types and behaviour
+# Kernels come first: compiling them takes longest, and style and types are checked beside it.
+test: pytest lint typecheck  ## install all, then check style, types and behaviour
 
 lint: $(VENV)/installed  ## check style
 	$(BIN)/ruff check .

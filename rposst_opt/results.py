@@ -89,7 +89,7 @@ def off_scale(scale: Scale, new: FloatArray, known: FloatArray | None = None) ->
         slack = WELL_WITHIN * spread
         return low - slack <= least * factor and most * factor <= high + slack and size * factor >= AT_LEAST * largest
 
-    if spread <= 0:
+    if spread <= ALIKE_STEPS * np.finfo(np.float64).eps * largest:  # a range of rounding tells nothing of others
         return None
     if max(low - least, most - high) > OFF_BY * spread:
         reach = most if most - high > low - least else least

@@ -47,7 +47,7 @@ def test_a_search_that_ends_soon_never_looks_elsewhere(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("options", [{}, {"top": 3}, {"certificate": True}], ids=str)
 def test_a_hopeless_search_has_the_test_and_the_bound_of_local_search(options: dict[str, Any]) -> None:
     problem = random_problem(60, 10)
-    local = ro.solve(problem, "local-search", kicks=2)
+    local = ro.solve(problem, "local-search", kicks=5)
     budget = Until(lambda progress: progress.objective <= local.objective + 1e-9)
     candidate = exact.Exact(**options).solve(problem, budget)
     assert budget.is_content

@@ -22,6 +22,7 @@ from rposst_opt.results import first_alike, targets_of
 from rposst_opt.solvers import exact, local_search, ties
 from rposst_opt.solvers.canonical import Weighed, Weigher, least_squares_weights
 from rposst_opt.solvers.exact import Exact
+from rposst_opt.solvers.kernels import compiling
 from rposst_opt.solvers.kernels.problem_arrays import scaled_problem_arrays, with_mean_alone
 from rposst_opt.solvers.local_search import LocalSearch
 from rposst_opt.solvers.searchers import FoundTest
@@ -188,12 +189,25 @@ def test_one_thread_and_two_find_the_same() -> None:
     assert are_alike(some_answers(threads=1), some_answers(threads=2))
 
 
+COMPILED_ANSWERS = """
+import json, test_canonical
+test_canonical.compiling.compile_from_now_on()
+print(json.dumps(test_canonical.some_answers(threads=1)))
+"""
+
+
 @pytest.mark.slow
 def test_a_processor_without_special_instructions_finds_the_same() -> None:
     here = Path(__file__).parent
-    plain = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}  # what is compiled for it is kept beside ours
+    assert compiling.FOLDER is not None
+    plain = {
+        "NUMBA_CPU_NAME": "generic",
+        "NUMBA_CPU_FEATURES": "",
+        "NUMBA_OPT": "1",  # compiled sooner, and with other instructions once more
+        "NUMBA_CACHE_DIR": str(compiling.FOLDER.parent / "for-a-plain-processor"),
+    }
     outcome = subprocess.run(
-        [sys.executable, "-c", "import json, test_canonical; print(json.dumps(test_canonical.some_answers(1)))"],
+        [sys.executable, "-c", COMPILED_ANSWERS],
         env={**os.environ, **plain, "PYTHONPATH": os.pathsep.join([str(here.parent), str(here)])},
         capture_output=True,
         text=True,

@@ -438,10 +438,11 @@ class InterruptedImport:
     def find_spec(self, name, path=None, target=None):
         if name == {module!r}:
             sys.meta_path.remove(self)
+            open("interrupted", "w").close()
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, InterruptedImport())
-sys.argv = [{command!r}, "solve", "crossed.csv", "--size", "1", "--json"]
+sys.argv = [{command!r}, "solve", "crossed.csv", "--size", "1", "--json", "--backend", "regret-matching"]
 runpy.run_path({command!r}, run_name="__main__")
 """
 
@@ -457,6 +458,7 @@ def interrupted(function, name):
     def call(*arguments):
         if name in moments:
             moments.remove(name)
+            open("interrupted", "w").close()
             os.kill(os.getpid(), signal.SIGINT)
         return function(*arguments)
     return call
@@ -465,7 +467,7 @@ def set_interrupted_cache(self, notify_func=None, getbuffer_func=None):
     set_object_cache(self, interrupted(notify_func, "notify"), interrupted(getbuffer_func, "getbuffer"))
 
 ExecutionEngine.set_object_cache = set_interrupted_cache
-sys.argv = [{command!r}, "solve", "crossed.csv", "--size", "1", "--json"]
+sys.argv = [{command!r}, "solve", "crossed.csv", "--size", "1", "--json", "--backend", "regret-matching"]
 runpy.run_path({command!r}, run_name="__main__")
 """
 
@@ -545,6 +547,7 @@ class TestRunsThatEndEarly:
     @staticmethod
     def check_start_up(folder: Path, program: str) -> None:
         done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=120)
+        assert (folder / "interrupted").exists()
         assert done.returncode in (0, 130), done.stderr
         assert not has_traceback(done.stderr), done.stderr
         if done.returncode == 0:

@@ -12,16 +12,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba import config
+from numba import config, typeof
 
 import rposst_opt as ro
 from rposst_opt.solvers.kernels import compiling
 from rposst_opt.solvers.kernels.hitting_set import explore
+from rposst_opt.solvers.kernels.problem_arrays import (
+    problem_arrays,
+    rounded_arrays,
+    scaled_problem_arrays,
+    with_mean_alone,
+    with_share_of_mean,
+)
 from rposst_opt.solvers.kernels.regret_matching import play_tuples
 from rposst_opt.solvers.kernels.tuple_game import settle
 from rposst_opt.solvers.kernels.weighing import settle_sets
 
 REPOSITORY = compiling.SOURCES.parents[2]
+UNEQUAL = [[0.1], [0.2], [0.3], [0.4]]
 
 # A kernel that is compiled in a moment, with one that it calls.
 TOY = """
@@ -100,11 +108,12 @@ def test_interpreted_kernels_take_the_same_steps_to_the_same_bits() -> None:
 @pytest.mark.parametrize("backend", ["regret-matching", "sampled-regret-matching", "simultaneous", "local-search"])
 def test_every_solver_works_without_a_compiler(backend: str) -> None:
     solving = f"""
-import numpy as np, rposst_opt as ro
+import sys, numpy as np, rposst_opt as ro
 results = np.random.default_rng(1).random((6, 4))
 options = {{}} if {backend!r} == "local-search" else {{"rounds": 30}}
 solution = ro.solve(ro.Problem(results=results, size=2), {backend!r}, **options)
 print(solution.objective.hex(), solution.test.cases)
+assert "sklearn" not in sys.modules, "an answer must not depend on what is installed besides"
 """
     interpreted = run_python(solving, NUMBA_DISABLE_JIT="1")
     assert interpreted.stderr == ""
@@ -116,6 +125,19 @@ print(solution.objective.hex(), solution.test.cases)
 
 
 # When
+
+
+def test_all_arrays_of_problems_are_of_one_kind_so_that_kernels_are_compiled_once() -> None:
+    rng = np.random.default_rng(0)
+    plain = ro.Problem(results=rng.random((5, 4)), size=2)
+    unequal = ro.Problem(results=rng.random((5, 4)), size=2, measure=ro.KOfN(1, 3), probabilities=UNEQUAL)
+    noisy = ro.Problem(results=rng.random((5, 4)), size=2, loss=ro.HuberError(0.1), noise=np.full(5, 0.1))
+    kinds = set()
+    for problem in (plain, unequal, noisy):
+        stated, scaled = problem_arrays(problem), scaled_problem_arrays(problem, np.arange(3))
+        others = rounded_arrays(scaled), with_mean_alone(scaled), with_share_of_mean(scaled, 0.1)
+        kinds |= {typeof(arrays) for arrays in (stated, scaled, *others)}
+    assert len(kinds) == 1
 
 
 @pytest.fixture
@@ -135,8 +157,22 @@ def test_nothing_is_compiled_while_interpreting_takes_no_time(toy: Path) -> None
     assert not list((toy / "cache").rglob("*.nbc"))
 
 
+def test_the_smallest_problems_are_solved_without_numba_and_larger_ones_load_what_is_kept() -> None:
+    done = run_python(
+        """
+import sys, numpy as np, rposst_opt as ro
+from rposst_opt.solvers.kernels.hitting_set import explore
+for n in (4, 60):
+    ro.solve(ro.Problem(results=np.random.default_rng(0).random((n, 5)), size=2), "exact")
+    print("numba" in sys.modules, explore.is_loaded)
+"""
+    )
+    assert done.stdout.split() == ["False", "False", "True", "True"]
+    assert done.stderr == ""
+
+
 def test_when_patience_is_out_it_is_compiled_kept_and_told_once(toy: Path) -> None:
-    spent = "toy.compiling.PATIENCE_SECONDS = 0.0; "
+    spent = "toy.compiling.compile_from_now_on(); "
     told = "seconds = []; toy.compiling.watch.tell_seconds.append(seconds.append); "
     calls = "print(toy.total(10), toy.total(10), toy.total.is_loaded, len(seconds), sum(seconds) > 0)"
     first = run_toy(spent + told + calls, toy)
@@ -144,8 +180,10 @@ def test_when_patience_is_out_it_is_compiled_kept_and_told_once(toy: Path) -> No
     assert first.stderr.count("compiling the kernels, once per installation") == 1
     kept = sorted((toy / "cache").rglob("*.nbc"))
     assert kept
-    # The next process loads what is kept, patient or not, and has nothing to tell.
-    second = run_toy(told + calls, toy)
+    # The next process loads what is kept, patient or not, once that pays, and has nothing to tell.
+    early = run_toy(calls.replace("len(seconds), sum(seconds) > 0", ""), toy)
+    assert early.stdout.split() == ["22.5", "22.5", "False"]
+    second = run_toy("toy.compiling.load_from_now_on(); " + told + calls, toy)
     assert second.stdout.split() == ["22.5", "22.5", "True", "0", "False"]
     assert second.stderr == ""
     assert sorted((toy / "cache").rglob("*.nbc")) == kept
@@ -156,7 +194,7 @@ def test_what_was_compiled_for_other_processors_or_arguments_is_not_taken_for_ou
 ) -> None:
     monkeypatch.delenv("NUMBA_CPU_NAME", raising=False)
     run_toy("toy.compiling.compile_from_now_on(); toy.total(10)", toy)
-    code = "import toy; print(toy.total(10), toy.total.is_loaded)"
+    code = "import toy; toy.compiling.load_from_now_on(); print(toy.total(10), toy.total.is_loaded)"
     cache, path = toy / "cache", str(toy)
     assert run_python(code, cache=cache, PYTHONPATH=path).stdout.split() == ["22.5", "True"]
     other_processor = run_python(code, cache=cache, PYTHONPATH=path, NUMBA_CPU_NAME="generic")
@@ -253,7 +291,7 @@ def test_a_mere_import_removes_nothing_and_compiling_does(toy: Path) -> None:
 
 
 def test_a_folder_that_the_user_names_is_used(sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "mine"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "mine"))
     assert folder_of(sources).parent == tmp_path / "mine"
 
 
@@ -290,7 +328,8 @@ def test_two_processes_that_compile_at_the_same_moment_do_not_trouble_each_other
     ]
     assert [process.communicate()[0].strip() for process in both] == ["22.5", "22.5"]
     assert [process.returncode for process in both] == [0, 0]
-    assert run_toy("print(toy.total(10), toy.total.is_loaded)", toy).stdout.split() == ["22.5", "True"]
+    loading = "toy.compiling.load_from_now_on(); print(toy.total(10), toy.total.is_loaded)"
+    assert run_toy(loading, toy).stdout.split() == ["22.5", "True"]
 
 
 @pytest.mark.parametrize("kernel", [explore, settle, play_tuples])

@@ -194,7 +194,7 @@ def test_the_optimum_of_one_tuple_equals_a_linear_program(seed: int) -> None:
     workspace = make_tuple_game(arrays, len(cases))
     for row, case in enumerate(cases):
         place_row(row, case, arrays.results, workspace)
-    lower, upper = settle(len(cases), np.inf, -np.inf, 1e-12, arrays, workspace)
+    lower, upper = settle(len(cases), np.inf, -np.inf, 1e-12, arrays, workspace, 0.0)
     wanted = optima_by_linear_programs(problem, [cases], corners)[cases] / problem.unit
     assert abs(lower - wanted) <= 1e-9 + problem.rounding / problem.unit
     assert abs(upper - wanted) <= 1e-9 + problem.rounding / problem.unit
@@ -209,13 +209,13 @@ def test_settling_stops_at_the_threshold_with_a_mixture_that_proves_it() -> None
     workspace = make_tuple_game(arrays, 4)
     for row in range(4):
         place_row(row, row, arrays.results, workspace)
-    full, _ = settle(4, np.inf, -np.inf, 1e-12, arrays, workspace)
+    full, _ = settle(4, np.inf, -np.inf, 1e-12, arrays, workspace, 0.0)
     workspace = make_tuple_game(arrays, 4)
     for row in range(4):
         place_row(row, row, arrays.results, workspace)
-    lower, _ = settle(4, 0.9 * full, -np.inf, 1e-12, arrays, workspace)
+    lower, _ = settle(4, 0.9 * full, -np.inf, 1e-12, arrays, workspace, 0.0)
     assert 0.9 * full <= lower <= full + 1e-12
-    _, upper = settle(4, np.inf, 1.2 * full, 1e-12, arrays, workspace)
+    _, upper = settle(4, np.inf, 1.2 * full, 1e-12, arrays, workspace, 0.0)
     assert upper < 1.2 * full
 
 
@@ -246,7 +246,7 @@ def test_nothing_is_proved_by_weights_that_are_good_enough_at_once() -> None:
     workspace.inverse[:], workspace.values[:], workspace.basic[:] = 1e9, 1e9, 0
     place_row(0, 0, arrays.results, workspace)
     place_row(1, 1, arrays.results, workspace)
-    assert settle(2, 1e-3, 1e-3, 1e-12, arrays, workspace) == (-np.inf, 0.0)
+    assert settle(2, 1e-3, 1e-3, 1e-12, arrays, workspace, 0.0) == (-np.inf, 0.0)
 
 
 # Larger problems.

@@ -188,8 +188,7 @@ def a_hand(problem: ro.Problem, **changes: Any) -> tuple[Held, np.ndarray, Hand]
     """What a worker is sent when a search begins."""
     proof = exact._Proof(problem, exact.Exact(), ro.Budget())
     arrays, plan = proof.searchers.arrays, proof.plan
-    are_locked = tuple(isinstance(one, np.ndarray) and not one.flags.writeable for one in arrays)
-    held = Held(arrays, are_locked, capacity=1, record=False, written_by=state_of_the_code())
+    held = Held(arrays, capacity=1, record=False, written_by=state_of_the_code())
     hand = Hand(proof.front.nodes, plan, threshold=0.1, work=1e6, most_cuts=100, round="a round")
     return held, np.empty((0, len(arrays.results))), hand._replace(**changes)
 
@@ -231,19 +230,13 @@ def test_a_worker_with_another_version_is_told() -> None:
         take_turn(held._replace(written_by="another"), known, hand)
 
 
-def test_arrays_are_locked_as_they_were_whatever_happened_to_them_on_their_way() -> None:
-    held, _, _ = a_hand(PROBLEMS["noise"])
-    assert len(set(held.are_locked)) == 2
-    for is_locked in (True, False):
-        changed: list[Any] = [one.copy() if isinstance(one, np.ndarray) else one for one in held.arrays]
-        for one in changed:
-            if isinstance(one, np.ndarray):
-                one.setflags(write=not is_locked)
-        arrays = remote_searchers.locked_as_before(held._replace(arrays=ProblemArrays(*changed)))
-        pairs: Iterator[tuple[Any, Any]] = zip(held.arrays, arrays, strict=True)
-        for before, after in pairs:
-            assert np.array_equal(before, after)
-            assert not isinstance(after, np.ndarray) or after.flags.writeable == before.flags.writeable
+def test_arrays_that_were_unlocked_on_their_way_are_locked_again() -> None:
+    held, known, hand = a_hand(PROBLEMS["noise"])
+    copies: list[Any] = [one.copy() if isinstance(one, np.ndarray) else one for one in held.arrays]
+    unlocked = ProblemArrays(*copies)
+    turn = take_turn(held._replace(arrays=unlocked), known, hand)
+    assert not any(isinstance(one, np.ndarray) and one.flags.writeable for one in unlocked)
+    assert_same_turn(turn, take_turn(held, known, hand))
 
 
 # Clusters that fail.

@@ -136,14 +136,14 @@ def test_a_set_with_one_case_more_is_settled_as_if_it_were_new(seed: int) -> Non
     going_on = make_tuple_game(arrays, 8)
     for row in range(2):
         place_row(row, row, arrays.results, going_on)
-    settle(2, np.inf, -np.inf, 1e-12, arrays, going_on)
+    settle(2, np.inf, -np.inf, 1e-12, arrays, going_on, 0.0)
     for more in range(2, 8):
         add_row.py_func(more, more, arrays.results, going_on)  # type: ignore[attr-defined]
-        lower, upper = settle(more + 1, np.inf, -np.inf, 1e-12, arrays, going_on)
+        lower, upper = settle(more + 1, np.inf, -np.inf, 1e-12, arrays, going_on, 0.0)
         afresh = make_tuple_game(arrays, 8)
         for row in range(more + 1):
             place_row(row, row, arrays.results, afresh)
-        its_lower, its_upper = settle(more + 1, np.inf, -np.inf, 1e-12, arrays, afresh)
+        its_lower, its_upper = settle(more + 1, np.inf, -np.inf, 1e-12, arrays, afresh, 0.0)
         assert lower == pytest.approx(its_lower, abs=1e-10)
         assert upper == pytest.approx(its_upper, abs=1e-10)
         assert upper - lower < 1e-10

@@ -197,6 +197,10 @@ def test_small_results_are_no_surprise_where_a_tuning_policy_had_them_too() -> N
     assert off_scale(UNIT, new, known[:, :1]) is not None
     assert off_scale(UNIT, np.array([[90.0]]), 100 * known) is None  # a file that calls what was not rescaled so
     assert off_scale(UNIT, np.empty((2, 0)), known) is None
+    rounding = np.finfo(np.float64).eps
+    for result in (3.0, -3e-37):  # all results were alike but for rounding, and so are the new ones
+        alike = ro.Scale(min(result, result * (1 + rounding)), max(result, result * (1 + rounding)))
+        assert off_scale(alike, np.array([[result * (1 + 9 * rounding)]])) is None
     around_zero = ro.Scale(-1000.0, 1000.0)
     assert off_scale(around_zero, np.array([[-5.0, 8.0]]), np.array([[-700.0, 600.0]])) is not None
     assert off_scale(around_zero, np.array([[-5.0, 8.0]]), np.array([[-700.0, 6.0]])) is None

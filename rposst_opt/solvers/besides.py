@@ -62,8 +62,6 @@ class Besides:
     def may_go_on(self, search_work: float, weight_done: float) -> bool:
         """Whether it is this side's turn, after so much work of the search, which has closed so much of its tree."""
         share = share_besides(search_work, work_left(search_work, weight_done))
-        # Importing scikit-learn for anchors takes longer than most proofs.
-        self.climb.with_anchors |= share >= HOPELESS_SHARE
         allowed = share * search_work
         return self.work < allowed if self.has_begun else self.climb.relaxation.cost_of_playing <= allowed
 

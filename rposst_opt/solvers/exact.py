@@ -66,7 +66,7 @@ from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.answers import as_tests
 from rposst_opt.solvers.besides import Besides
 from rposst_opt.solvers.cluster import Cluster, reached_at
-from rposst_opt.solvers.kernels.compiling import compile_from_now_on
+from rposst_opt.solvers.kernels.compiling import compile_from_now_on, load_from_now_on
 from rposst_opt.solvers.kernels.problem_arrays import scaled_problem_arrays
 from rposst_opt.solvers.kernels.search_state import Plan
 from rposst_opt.solvers.ladder import Ladder
@@ -93,7 +93,8 @@ MOST_TESTS = 20_000  # that may be tied for the best before we refuse to list th
 ALONE = 2e7  # one searcher begins: most problems are done before others could help
 LONGEST_START = 5e7  # by exchanging single cases: a local search is better at it
 MOST_INTERPRETED = 5e4  # a question to the antagonist that is dearer takes too long when it is interpreted
-MOST_TUPLES_INTERPRETED = 3_000_000  # where there are more, compiling at once is sooner done
+MOST_TUPLES_INTERPRETED = 3_000_000  # where there are more, compiling at once is sooner done,
+MOST_LOSSES_INTERPRETED = 5_000  # and of all tuples in all scenarios, loading what was compiled before
 SHORTEST_TURN, LONGEST_TURN = 1e6, 2e7
 FIRST_ROUND = 1e8  # then a lower bound is climbed for, with half of the work so far
 TELL_SECONDS = 0.1
@@ -200,6 +201,8 @@ class _Proof:
         )
         if self.plan.call_cost > MOST_INTERPRETED or problem.n_tuples > MOST_TUPLES_INTERPRETED:
             compile_from_now_on()
+        elif problem.n_tuples * problem.n_scenarios > MOST_LOSSES_INTERPRETED:
+            load_from_now_on()
         capacity = min(method.top or OWN_CUTS, OWN_CUTS) if self.wants_ranking else 1
         self.searchers = Searchers(arrays, self.plan, capacity=capacity, record=method.certificate)
         self.crew = Crew(self.searchers, cluster)

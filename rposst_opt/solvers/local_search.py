@@ -11,8 +11,8 @@ it, and if not, the relaxation has less far to go.
 With noise the relaxation is that of the losses alone, to which the least noise of any test is added: weights on very
 many cases have next to none, so a relaxation of both together would say less, and take far longer.
 
-*The starts.* The heaviest cases of the relaxation; cases added one by one, each time the best one (what iterative
-selection does); and the anchors of k-means, where scikit-learn is installed.
+*The starts.* The heaviest cases of the relaxation; and cases added one by one, each time the best one (what iterative
+selection does).
 
 *The search.* From each start one case is swapped for another as long as that helps (`solvers.kernels.swaps`). Then a
 few cases of the best test are swapped at random, and the search goes on from there, again and again.
@@ -30,8 +30,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from importlib.util import find_spec
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -40,7 +39,6 @@ from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.problem import Need, Problem
-from rposst_opt.solvers.baselines import KMeansAnchors
 from rposst_opt.solvers.canonical import Weigher
 from rposst_opt.solvers.kernels.cut_mixture import make_cut_mixture
 from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays, rounded_arrays, scaled_problem_arrays
@@ -66,12 +64,11 @@ SETS_PER_CUT = 20  # that a climber may settle, for each cut of the relaxation: 
 class LocalSearch:
     """A good test by swaps, and a bound from the linear relaxation.
 
-    Without a limit of time the answer is a function of the problem, the options and, where scikit-learn is installed,
-    its clusters. On any machine the cases are the same, the weights within 1e-7 (where the objective hardly grows
-    beside its optimum 1e-6, with curved losses or noise 1e-4) and the objective within 1e-9 of the largest loss; not so
-    with noise and tens of cases, whose weights are found to about 1e-4 of it. The weights are the best of these cases;
-    of several that are equally good those with the least mean loss, and of these those with the least sum of squares
-    (`solvers.canonical`).
+    Without a limit of time the answer is a function of the problem and the options. On any machine the cases are the
+    same, the weights within 1e-7 (where the objective hardly grows beside its optimum 1e-6, with curved losses or noise
+    1e-4) and the objective within 1e-9 of the largest loss; not so with noise and tens of cases, whose weights are
+    found to about 1e-4 of it. The weights are the best of these cases; of several that are equally good those with the
+    least mean loss, and of these those with the least sum of squares (`solvers.canonical`).
 
     Parameters
     ----------
@@ -244,7 +241,7 @@ class Climb:
 
     def __init__(self, problem: Problem, method: LocalSearch, budget: Budget, *, is_alone: bool = True) -> None:
         self.problem, self.method, self.budget = problem, method, budget
-        self.is_alone = self.with_anchors = is_alone
+        self.is_alone = is_alone
         self.exact_arrays = scaled_problem_arrays(problem, np.arange(problem.n_cases))
         self.arrays = rounded_arrays(self.exact_arrays)
         self.climbers = [
@@ -286,7 +283,7 @@ class Climb:
             yield from self._close_in()
         with ThreadPoolExecutor(self.method.threads or available_cores()) as pool:
             if not self._is_done():
-                self._take_all(pool.map(self._start, self.climbers, self._other_starts()))
+                self._take(self._climb_from_nothing(self.climbers[0]))
                 yield 0
             idle = 0
             while idle < self.method.kicks and not self._is_done() and not self._has_done_enough():
@@ -307,15 +304,9 @@ class Climb:
         rows, weights = self.best.rows, self.best.weights / self.best.weights.sum()
         return self.problem.test(cases=rows.tolist(), weights=Weigher(self.exact_arrays).weigh(rows, weights))
 
-    def _start(self, climber: _Climber, rows: IntArray | None) -> Found:
-        """Climb from these rows, or from those that the climber grows."""
-        found = climber.grow(self._out_of_time) if rows is None else climber.settle(rows)
-        return climber.climb(found, self._out_of_time)
-
-    def _other_starts(self) -> list[IntArray | None]:
-        """Where to start besides the relaxation: cases one by one, and anchors where scikit-learn is installed."""
-        has_anchors = self.with_anchors and find_spec("sklearn") is not None and not self._out_of_time()
-        return [None, self._anchors()] if has_anchors else [None]
+    def _climb_from_nothing(self, climber: _Climber) -> Found:
+        """Add cases one by one, and climb from there."""
+        return climber.climb(climber.grow(self._out_of_time), self._out_of_time)
 
     def _kick_and_climb(self, climber: _Climber, best: Found) -> Found:
         return climber.climb(climber.settle(climber.kick(best)), self._out_of_time)
@@ -357,13 +348,6 @@ class Climb:
                 lower_bound=self.bound * unit,
             )
         )
-
-    def _anchors(self) -> IntArray:
-        rounded = replace(self.problem, results=self.arrays.results)
-        test = KMeansAnchors(seed=self.method.seed).solve(rounded, Budget()).test
-        assert test is not None
-        required = self.problem.required_cases
-        return np.array([*required, *(case for case in test.cases if case not in required)], dtype=np.int64)
 
     def _take_bound(self, bound: float) -> None:
         self.bound = max(self.bound, bound)

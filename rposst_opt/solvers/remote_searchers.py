@@ -25,7 +25,7 @@ from rposst_opt.contract import Limit
 from rposst_opt.errors import ProblemError, warn
 from rposst_opt.solvers.cluster import Cluster, ClusterLost
 from rposst_opt.solvers.kernels.compiling import SOURCES, compile_from_now_on, digest_of
-from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays
+from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays, locked
 from rposst_opt.solvers.kernels.search_state import Nodes, Plan
 from rposst_opt.solvers.prospect import Weights, weights_left
 from rposst_opt.solvers.searchers import FoundTest, Front, Searchers, some_of
@@ -43,7 +43,6 @@ class Held(NamedTuple):
     """What workers hold as long as the run goes on."""
 
     arrays: ProblemArrays
-    are_locked: tuple[bool, ...]  # of the fields of `arrays`: compiled code is for arrays that are locked, or are not
     capacity: int
     record: bool
     written_by: str  # the state of the code
@@ -105,7 +104,7 @@ def take_turn(held: Held, known: FloatArray, hand: Hand) -> Turn:
     if held.written_by != state_of_the_code():
         raise ProblemError(f"the worker has {state_of_the_code()}, and the search is by {held.written_by}.")
     compile_from_now_on()
-    searchers = Searchers(locked_as_before(held), hand.plan, capacity=held.capacity, record=held.record)
+    searchers = Searchers(locked(held.arrays), hand.plan, capacity=held.capacity, record=held.record)
     searchers.add_cuts(known, np.zeros(len(known), np.int64))
 
     def is_ended() -> Limit | None:
@@ -130,21 +129,6 @@ def take_turn(held: Held, known: FloatArray, hand: Hand) -> Turn:
         records=searchers.records,
         effort=Effort(searchers.work, searchers.leaves, searchers.nodes, searchers.learned, searchers.calls),
     )
-
-
-def locked_as_before(held: Held) -> ProblemArrays:
-    """The arrays, locked as they were where they came from: on their way they may have been locked, or unlocked."""
-    return ProblemArrays(
-        *(_as_locked(array, is_locked) for array, is_locked in zip(held.arrays, held.are_locked, strict=True))
-    )
-
-
-def _as_locked(array: Any, is_locked: bool) -> Any:
-    if not isinstance(array, np.ndarray) or array.flags.writeable != is_locked:
-        return array
-    copy = array.copy()
-    copy.setflags(write=not is_locked)
-    return copy
 
 
 # On this machine
@@ -299,8 +283,7 @@ class Crew:
 
     def _what_is_held(self) -> Held:
         searchers = self.searchers
-        are_locked = tuple(isinstance(one, np.ndarray) and not one.flags.writeable for one in searchers.arrays)
-        return Held(searchers.arrays, are_locked, searchers.capacity, searchers.record, state_of_the_code())
+        return Held(searchers.arrays, searchers.capacity, searchers.record, state_of_the_code())
 
     def _put_together(self, turns: list[Turn], known: IntArray) -> None:
         """Take over what was found, learned and counted."""

@@ -134,7 +134,7 @@ class Searchers:
         self.kept_places = max(2 * self.own_places, min(KEPT_CUTS, KEPT_BYTES // (8 * n_cases)))
         places = self.kept_places + SEARCHERS * self.own_places
         self.cuts = Cuts(np.empty((places, n_cases)), np.empty((places, self.n_words), np.uint64))
-        self.by_policy = np.ascontiguousarray(arrays.results.T)
+        self.by_policy = arrays.results.T.copy()  # of one kind for the compiler, whatever its shape
         self._noise = np.where(arrays.noise > 0, arrays.noise, 1.0)  # cases without noise have no slopes
         self.stop = np.zeros(1, np.int64)
         self.kept = 0

@@ -3,7 +3,8 @@
 **When.** Compiling a solver's kernels takes half a minute or more, and most problems that anybody tries first are
 small. So a kernel that is `compiled_when_it_pays` is interpreted until all interpreting together has taken
 `PATIENCE_SECONDS`; only then is it compiled. It is the same code and the same arithmetic, and so the same answer.
-What was compiled before is kept on disk, and loaded at the first call.
+What was compiled before is kept on disk, and loaded once interpreting has taken as long as that takes. numba itself is
+imported when it is first needed: the smallest problems do without.
 
 **Where.** numba compiles again when the *file* of a function has changed. It does not notice a change in another file
 whose functions are part of the compiled one: after an update, a search could run with the arithmetic of the version
@@ -27,15 +28,14 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import llvmlite.binding
-import numba
 import numpy as np
-from numba.core import event
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 SOURCES = Path(__file__).parent
 PREFIX = "rposst-kernels-"
+INTERPRETS_ALL = os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0")
+LOADING_SECONDS = 0.5  # of interpreting in one process, before a kernel that is kept is loaded: about what that takes
 PATIENCE_SECONDS = 8.0  # of interpreting in one process, before a kernel is compiled: some share of what that takes
 OUTDATED_AFTER_SECONDS = 3600.0  # since something was last kept in a folder: nobody compiles for so long
 
@@ -56,7 +56,7 @@ def digest_of(sources: Path) -> str:
 def cache_folder(sources: Path) -> Path | None:
     """The folder for what is compiled from these sources: beside them, or in the user's cache; None if none will do."""
     user = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    named = numba.config.CACHE_DIR
+    named = os.environ.get("NUMBA_CACHE_DIR")
     places = [Path(named)] if named else [sources / "__pycache__", Path(user) / "rposst-opt"]
     name = PREFIX + digest_of(sources)
     return next((place / name for place in places if _can_write(place / name)), None)
@@ -85,20 +85,10 @@ def remove_outdated(folder: Path) -> None:
             shutil.rmtree(other, ignore_errors=True)
 
 
-@contextmanager
-def _kept_in_our_folder() -> Iterator[None]:
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(FOLDER)
-    try:
-        yield
-    finally:
-        numba.config.CACHE_DIR = before
-
-
 # What is being compiled
 
 
-class CompilationWatch(event.Listener):  # type: ignore[misc] # numba has no types
+class CompilationWatch:
     """Hears of every kernel that numba compiles; tells people once, and whoever asked how long it took."""
 
     def __init__(self) -> None:
@@ -141,6 +131,9 @@ def _is_a_kernel(event: Any) -> bool:
 
 def mark(folder: Path, function: Callable[..., Any], types: Iterable[object]) -> Path:
     """A file that is there if this function was compiled for such arguments, on such a processor, and kept."""
+    import llvmlite.binding
+    import numba
+
     made_for = [
         numba.__version__,
         numba.config.CPU_NAME or llvmlite.binding.get_host_cpu_name(),
@@ -163,7 +156,40 @@ def telling_compile_seconds(tell: Callable[[float], None]) -> Iterator[None]:
 
 _dispatchers: set[object] = set()  # of all kernels: numba also tells of functions that are not ours
 watch = CompilationWatch()
-event.register("numba:compile", watch)
+
+
+# numba
+
+
+@functools.cache
+def _watched_numba() -> Any:
+    """numba, whose compiling `watch` hears of from now on."""
+    import numba
+    from numba.core import event
+
+    class Listener(event.Listener):  # type: ignore[misc] # numba has no types
+        on_start = staticmethod(watch.on_start)
+        on_end = staticmethod(watch.on_end)
+
+    event.register("numba:compile", Listener())
+    return numba
+
+
+_one_at_a_time = threading.RLock()  # numba asks for what a kernel calls while it is itself being made
+
+
+def _make_dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """What numba makes of a function: it compiles it when it is called, and keeps that in our folder."""
+    numba = _watched_numba()
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(FOLDER)
+    try:
+        dispatcher = numba.njit(
+            cache=FOLDER is not None, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options
+        )(function)
+    finally:
+        numba.config.CACHE_DIR = before
+    _dispatchers.add(dispatcher)
+    return dispatcher
 
 
 # When
@@ -194,20 +220,29 @@ class Kernel:
     def __init__(self, function: Callable[..., Any], from_python: FromPython, **options: object) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
-        self.from_python = from_python
+        self.from_python = FromPython.INTERPRETED if INTERPRETS_ALL else from_python
         self.is_loaded = False
         self.is_kept: bool | None = None  # on disk, as far as is known
-        if numba.config.DISABLE_JIT:
-            self.from_python = FromPython.INTERPRETED
-            return
-        with _kept_in_our_folder():
-            self.dispatcher = numba.njit(
-                cache=FOLDER is not None, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options
-            )(function)
-        _dispatchers.add(self.dispatcher)
-        # By these two numba takes a global name in compiled code for the function behind it.
-        self._numba_type_ = self.dispatcher._numba_type_
-        self.targetoptions = self.dispatcher.targetoptions
+        self._options, self._dispatcher = options, None
+
+    @property
+    def dispatcher(self) -> Any:
+        """What numba has made of the function."""
+        with _one_at_a_time:
+            if self._dispatcher is None:
+                self._dispatcher = _make_dispatcher(self.py_func, self._options)
+        return self._dispatcher
+
+    # By these two numba takes a global name in compiled code for the function behind it.
+
+    @property
+    def _numba_type_(self) -> Any:
+        return self.dispatcher._numba_type_
+
+    @property
+    def targetoptions(self) -> Any:
+        """How numba is to compile it."""
+        return self.dispatcher.targetoptions
 
     def __call__(self, *arguments: Any) -> Any:
         """Run it: compiled if it is loaded or must be, interpreted otherwise."""
@@ -224,8 +259,10 @@ class Kernel:
     def _is_to_be_interpreted(self, arguments: tuple[Any, ...]) -> bool:
         if self.from_python is not FromPython.COMPILED_LATER:
             return self.from_python is FromPython.INTERPRETED
+        if Kernel.interpreted_seconds < LOADING_SECONDS:
+            return True
         if self.is_kept is None:
-            types = (numba.typeof(argument) for argument in arguments)
+            types = map(_watched_numba().typeof, arguments)
             self.is_kept = FOLDER is not None and mark(FOLDER, self.py_func, types).exists()
         return not self.is_kept and Kernel.interpreted_seconds < PATIENCE_SECONDS
 
@@ -237,6 +274,11 @@ class Kernel:
         finally:
             _here.interpreting = False
             Kernel.interpreted_seconds += time.perf_counter() - started
+
+
+def load_from_now_on() -> None:
+    """Interpret nothing more in this process that was compiled before."""
+    Kernel.interpreted_seconds = max(Kernel.interpreted_seconds, LOADING_SECONDS)
 
 
 def compile_from_now_on() -> None:

@@ -85,7 +85,7 @@ def most_promising(candidates: WordArray, last_cut: int, first_cut: int, values:
     return best
 
 
-@internal
+@inlined
 def close_leaves(budget: float, alone: bool, plan: Plan, arrays: ProblemArrays, search: Search) -> bool:
     """Settle the partial tuple, which lacks one case, with every candidate; False if it had to stop before.
 

@@ -147,7 +147,7 @@ def settle_and_learn(
         if first and lower < limit and threshold <= upper:
             # Rounding has come between the two bounds: cuts that are nearly alike spoil a basis. Begin without them.
             workspace.state[KEPT], workspace.state[NEXT] = 0, 0
-            lower, again = settle(n_rows, threshold, good_enough, plan.tolerance, arrays, workspace)
+            lower, again = settle(n_rows, threshold, good_enough, plan.tolerance, arrays, workspace, 0.0)
             upper = again  # the weights that are kept are this run's
         if first:
             proved, reached = lower, upper
@@ -163,7 +163,8 @@ def settle_and_learn(
         keep_mixture(n_rows, workspace, mixture)
         if search.record.shape[0] > 0:
             record_mixture(n_rows, workspace, search.record[counts.learned])
-            search.noise_record[counts.learned] = mixture.noise_slopes
+            for x in range(mixture.noise_slopes.shape[0]):
+                search.noise_record[counts.learned, x] = mixture.noise_slopes[x]
         if n_rows >= plan.most_rows or counts.extensions_to_skip > 0:
             break
         is_worked_out = work_out_within(within, arrays.results, search.by_policy, mixture, values)

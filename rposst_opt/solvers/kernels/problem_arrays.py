@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rposst_opt.arrays import FloatArray, IntArray, read_only
+from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.measures import Measure, equally_likely, tabulate, tabulate_mixture
 from rposst_opt.problem import Problem
 from rposst_opt.results import ALIKE_STEPS
@@ -34,6 +34,14 @@ class ProblemArrays(NamedTuple):
     response: int  # BY_SELECTION, BY_SORTING or BY_PROBABILITY
     most_chosen: int  # no response has more scenarios of positive weight than this
     noise: FloatArray  # (n_cases,): what the noise of each case costs with all the weight; empty if there is none
+
+
+def locked(arrays: ProblemArrays) -> ProblemArrays:
+    """The same arrays, all locked against writing: where some are and some are not, kernels are compiled once more."""
+    for array in arrays:
+        if isinstance(array, np.ndarray):
+            array.setflags(write=False)
+    return arrays
 
 
 def problem_arrays(problem: Problem) -> ProblemArrays:
@@ -80,29 +88,33 @@ def _with_measure(arrays: ProblemArrays, measure: Measure) -> ProblemArrays:
         response = BY_PROBABILITY
     else:
         response = BY_SELECTION if most_chosen <= SELECTION_LIMIT else BY_SORTING
-    return arrays._replace(
-        rank_weights=rank_weights,
-        tail_edges=edges,
-        tail_coefficients=coefficients,
-        response=response,
-        most_chosen=most_chosen,
+    return locked(
+        arrays._replace(
+            rank_weights=rank_weights,
+            tail_edges=edges,
+            tail_coefficients=coefficients,
+            response=response,
+            most_chosen=most_chosen,
+        )
     )
 
 
 def with_mean_alone(arrays: ProblemArrays) -> ProblemArrays:
     """The same arrays with the mean as the measure, and losses alone."""
-    return without_noise(arrays)._replace(
-        rank_weights=np.empty(0),
-        tail_edges=np.empty(0),
-        tail_coefficients=np.empty((0, 0)),
-        response=BY_PROBABILITY,
-        most_chosen=len(arrays.full_scores),
+    return locked(
+        without_noise(arrays)._replace(
+            rank_weights=np.empty(0),
+            tail_edges=np.empty(0),
+            tail_coefficients=np.empty((0, 0)),
+            response=BY_PROBABILITY,
+            most_chosen=len(arrays.full_scores),
+        )
     )
 
 
 def without_noise(arrays: ProblemArrays) -> ProblemArrays:
     """The same arrays with losses alone."""
-    return arrays._replace(noise=read_only(np.empty(0)))
+    return locked(arrays._replace(noise=np.empty(0)))
 
 
 def with_share_of_mean(arrays: ProblemArrays, share: float) -> ProblemArrays:
@@ -114,11 +126,13 @@ def with_share_of_mean(arrays: ProblemArrays, share: float) -> ProblemArrays:
     if len(coefficients):
         coefficients[:, 0] += share * arrays.tail_edges[:-1]
         coefficients[:, 1] += share * np.diff(arrays.tail_edges)
-    return arrays._replace(
-        rank_weights=(1 - share) * arrays.rank_weights + share / d,
-        tail_coefficients=coefficients,
-        response=BY_SELECTION if d <= SELECTION_LIMIT else BY_SORTING,
-        most_chosen=d,
+    return locked(
+        arrays._replace(
+            rank_weights=(1 - share) * arrays.rank_weights + share / d,
+            tail_coefficients=coefficients,
+            response=BY_SELECTION if d <= SELECTION_LIMIT else BY_SORTING,
+            most_chosen=d,
+        )
     )
 
 
@@ -134,14 +148,16 @@ def scaled_problem_arrays(problem: Problem, cases: IntArray) -> ProblemArrays:
     divisor = spread if spread > rounding else math.inf  # where only rounding tells results apart, they are all alike
     middle = problem.results.min(axis=0) / 2 + problem.results.max(axis=0) / 2
     pieces = problem.pieces.rescaled(error_unit=spread, value_unit=problem.unit)
-    return arrays._replace(
-        results=np.ascontiguousarray((problem.results[cases] - middle) / divisor),
-        full_scores=(arrays.full_scores - middle[arrays.scenario_policies]) / divisor,
-        least_full_scores=(arrays.least_full_scores - middle) / divisor,
-        greatest_full_scores=(arrays.greatest_full_scores - middle) / divisor,
-        knots=pieces.knots,
-        coefficients=pieces.coefficients,
-        noise=read_only(problem.noise_costs[cases] / problem.unit if len(problem.noise_costs) else np.empty(0)),
+    return locked(
+        arrays._replace(
+            results=np.ascontiguousarray((problem.results[cases] - middle) / divisor),
+            full_scores=(arrays.full_scores - middle[arrays.scenario_policies]) / divisor,
+            least_full_scores=(arrays.least_full_scores - middle) / divisor,
+            greatest_full_scores=(arrays.greatest_full_scores - middle) / divisor,
+            knots=pieces.knots,
+            coefficients=pieces.coefficients,
+            noise=problem.noise_costs[cases] / problem.unit if len(problem.noise_costs) else np.empty(0),
+        )
     )
 
 
@@ -151,21 +167,22 @@ def rounded_arrays(arrays: ProblemArrays) -> ProblemArrays:
     Numbers that make ties are fractions with small denominators, and these do not lie halfway between two points of a
     grid whose width is a power of two.
     """
-    return arrays._replace(
-        results=_on_grid(arrays.results),
-        full_scores=_on_grid(arrays.full_scores),
-        least_full_scores=_on_grid(arrays.least_full_scores),
-        greatest_full_scores=_on_grid(arrays.greatest_full_scores),
-        probabilities=_on_grid(arrays.probabilities),
-        knots=_on_grid(arrays.knots),
-        coefficients=_on_grid(arrays.coefficients),
-        rank_weights=_on_grid(arrays.rank_weights),
-        tail_coefficients=_on_grid(arrays.tail_coefficients),
-        noise=_on_grid(arrays.noise),
+    return locked(
+        arrays._replace(
+            results=_on_grid(arrays.results),
+            full_scores=_on_grid(arrays.full_scores),
+            least_full_scores=_on_grid(arrays.least_full_scores),
+            greatest_full_scores=_on_grid(arrays.greatest_full_scores),
+            probabilities=_on_grid(arrays.probabilities),
+            knots=_on_grid(arrays.knots),
+            coefficients=_on_grid(arrays.coefficients),
+            rank_weights=_on_grid(arrays.rank_weights),
+            tail_coefficients=_on_grid(arrays.tail_coefficients),
+            noise=_on_grid(arrays.noise),
+        )
     )
 
 
 def _on_grid(values: FloatArray) -> FloatArray:
     rounded: FloatArray = np.round(values / GRID) * GRID
-    rounded.setflags(write=values.flags.writeable)  # for arrays that are locked, kernels are compiled once more
     return rounded

@@ -22,7 +22,7 @@ def settle_rows(
     """Place these rows and settle them: a proved bound and the objective of the best weights, ``vectors[1]``."""
     for i in range(rows.shape[0]):
         place_row(i, rows[i], arrays.results, workspace)
-    lower, upper = settle(rows.shape[0], np.inf, -np.inf, tolerance, arrays, workspace)
+    lower, upper = settle(rows.shape[0], np.inf, -np.inf, tolerance, arrays, workspace, 0.0)
     keep_mixture(rows.shape[0], workspace, mixture)
     return lower, upper
 
@@ -59,7 +59,7 @@ def find_swap(
         place, case = places[h % n_places], candidates[h // n_places]
         before = rows[place]
         place_row(place, case, arrays.results, workspace)
-        _, upper = settle(rows.shape[0], value, value, tolerance, arrays, workspace)
+        _, upper = settle(rows.shape[0], value, value, tolerance, arrays, workspace, 0.0)
         if upper < value:
             rows[place] = case
             return h, 1
@@ -90,7 +90,7 @@ def try_additions(
             continue
         tried += 1
         place_row(n_rows, candidates[h], arrays.results, workspace)
-        _, upper = settle(n_rows + 1, best, -np.inf, tolerance, arrays, workspace)
+        _, upper = settle(n_rows + 1, best, -np.inf, tolerance, arrays, workspace, 0.0)
         if upper < best:
             chosen, best = h, upper
     return chosen, best, tried

@@ -199,7 +199,7 @@ def settle(
     tolerance: float,
     arrays: ProblemArrays,
     workspace: TupleGame,
-    leftover: float = 0.0,
+    leftover: float,
 ) -> tuple[float, float]:
     """Bounds on the optimum over the rows: a proved one, and the objective of the best weights (``vectors[1]``).
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays, internal
+from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays, inlined
 from rposst_opt.solvers.kernels.problem_arrays import BY_SELECTION, ProblemArrays
 from rposst_opt.solvers.kernels.response import (
     average_loss,
@@ -20,7 +20,7 @@ from rposst_opt.solvers.kernels.response import (
 from rposst_opt.solvers.kernels.tuple_game import KEPT, NEXT, TupleGame, place_row, settle
 
 
-@internal
+@inlined
 def settle_set(
     rows: IntArray, threshold: float, tolerance: float, arrays: ProblemArrays, workspace: TupleGame
 ) -> tuple[float, float, float]:
@@ -33,11 +33,11 @@ def settle_set(
     n_rows = rows.shape[0]
     for i in range(n_rows):
         place_row(i, rows[i], arrays.results, workspace)
-    lower, upper = settle(n_rows, threshold, -np.inf, tolerance, arrays, workspace)
+    lower, upper = settle(n_rows, threshold, -np.inf, tolerance, arrays, workspace, 0.0)
     if lower < threshold and upper - lower > 2 * tolerance:
         # Cuts of other sets that are nearly alike have spoiled the basis. Begin without them.
         workspace.state[KEPT], workspace.state[NEXT] = 0, 0
-        lower, upper = settle(n_rows, threshold, -np.inf, tolerance, arrays, workspace)
+        lower, upper = settle(n_rows, threshold, -np.inf, tolerance, arrays, workspace, 0.0)
     least, largest = np.inf, 1.0
     for i in range(n_rows):
         least = min(least, workspace.inverse[i, n_rows])
