@@ -84,6 +84,17 @@ def test_it_is_never_worse_than_iterative_selection_or_anchors(seed: int) -> Non
     assert found.objective <= ro.solve(problem, "kmeans-anchors").objective + 1e-9
 
 
+def test_beside_a_search_the_relaxation_waits_where_it_can_prove_little() -> None:
+    results = np.random.default_rng(0).random((40, 100))
+    problem = ro.Problem(results=results, size=3, targets=targets_of(results, (0, 1, 2, 4)))
+    climb = Climb(problem, LocalSearch(kicks=1), Budget(), is_alone=False)
+    climb.settle_first_tuple()
+    seen = [(climb.kicks, climb.relaxation.is_settled) for _ in climb.steps()]
+    assert any(kicks > 0 and not is_settled for kicks, is_settled in seen)
+    assert climb.relaxation.is_settled  # in the end the bound is all that the relaxation proves
+    assert climb.bound == pytest.approx(ro.solve(problem, "local-search", kicks=1).lower_bound / problem.unit, abs=1e-9)
+
+
 @pytest.mark.slow
 @settings(max_examples=60)
 @given(problems())

@@ -57,6 +57,7 @@ CLIMBERS = 8  # however many threads there are, so that the answer does not depe
 SWAPS_AT_ONCE = 64  # between two looks at the clock
 FIRST_CLIMB_SHARE, RELAXATION_SHARE = 0.4, 0.2  # of the time limit, at most
 CUTS_AT_ONCE = 10  # of the relaxation
+WORTH_PROVING = 0.02  # of what is not proved of the best test: where less can be, a local search comes first
 SETS_PER_CUT = 20  # that a climber may settle, for each cut of the relaxation: about as much work as that takes
 
 
@@ -273,14 +274,11 @@ class Climb:
         self.relaxation.play()
         self._take_bound(self.relaxation.bound + least_noise(self.problem))
         yield 0
-        if not self.is_alone:
-            yield from self._close_in()
         self._take(self._first_climb())
         self._take_bound(self._least_price())
         yield 0
-        if self.is_alone:
-            self.relaxation.offer(self.best.rows, self.best.weights / self.best.weights.sum())
-            yield from self._close_in()
+        self.relaxation.offer(self.best.rows, self.best.weights / self.best.weights.sum())
+        yield from self._close_in(0.0 if self.is_alone else WORTH_PROVING)
         with ThreadPoolExecutor(self.method.threads or available_cores()) as pool:
             if not self._is_done():
                 self._take(self._climb_from_nothing(self.climbers[0]))
@@ -292,6 +290,8 @@ class Climb:
                 self.kicks += CLIMBERS
                 idle = 0 if self.best.value < before.value - IMPROVEMENT else idle + 1
                 yield idle
+        if not self.is_alone:
+            yield from self._close_in()
 
     def work(self, call_cost: float, step_cost: float) -> float:
         """What was done, in nanoseconds by a rough count, if questions and steps cost so many each."""
@@ -358,13 +358,19 @@ class Climb:
         climber = self.climbers[0]
         return climber.climb(climber.settle(self._heaviest()), lambda: time.monotonic() > ends or self._out_of_time())
 
-    def _close_in(self) -> Iterator[int]:
-        """Bring the bound as near to the relaxation's value as time allows, step by step, unless it is not needed."""
+    def _close_in(self, worth: float = 0.0) -> Iterator[int]:
+        """Bring the bound as near to the relaxation's value as time allows, step by step, unless it is not needed.
+
+        It ends where the relaxation can prove no more than this share of what is not proved of the best test.
+        """
         limit = self.budget.time_limit_seconds if self.is_alone else None
         ends = time.monotonic() + RELAXATION_SHARE * (limit or math.inf)
         programs = MOST_CUTS if self.method.effort is None else self.method.effort // SETS_PER_CUT
         while programs > 0 and time.monotonic() < ends and not self._out_of_time():
+            provable = self.relaxation.value - self.relaxation.bound
             if self.relaxation.is_settled or self._is_optimal():
+                break
+            if provable < worth * (self.best.value - self.relaxation.bound):
                 break
             self.relaxation.close_in(CUTS_AT_ONCE, lambda: time.monotonic() > ends)
             self._take_bound(self.relaxation.bound + least_noise(self.problem))
