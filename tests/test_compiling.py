@@ -16,6 +16,7 @@ from numba import config, typeof
 
 import rposst_opt as ro
 from rposst_opt.solvers.kernels import compiling
+from rposst_opt.solvers.kernels.cut_mixture import make_cut_mixture
 from rposst_opt.solvers.kernels.hitting_set import explore
 from rposst_opt.solvers.kernels.problem_arrays import (
     problem_arrays,
@@ -25,7 +26,8 @@ from rposst_opt.solvers.kernels.problem_arrays import (
     with_share_of_mean,
 )
 from rposst_opt.solvers.kernels.regret_matching import play_tuples
-from rposst_opt.solvers.kernels.tuple_game import settle
+from rposst_opt.solvers.kernels.swaps import settle_rows
+from rposst_opt.solvers.kernels.tuple_game import make_tuple_game, settle
 from rposst_opt.solvers.kernels.weighing import settle_sets
 
 REPOSITORY = compiling.SOURCES.parents[2]
@@ -138,6 +140,20 @@ def test_all_arrays_of_problems_are_of_one_kind_so_that_kernels_are_compiled_onc
         others = rounded_arrays(scaled), with_mean_alone(scaled), with_share_of_mean(scaled, 0.1)
         kinds |= {typeof(arrays) for arrays in (stated, scaled, *others)}
     assert len(kinds) == 1
+
+
+def test_kernels_that_count_no_references_leave_them_as_they_were() -> None:
+    arrays = scaled_problem_arrays(ro.Problem(results=np.random.default_rng(0).random((5, 4)), size=2), np.arange(5))
+    game, mixture, rows = make_tuple_game(arrays, 2), make_cut_mixture(arrays), np.array([1, 3])
+
+    def references() -> list[int]:
+        return [sys.getrefcount(array) for array in (rows, *arrays, *game, *mixture) if isinstance(array, np.ndarray)]
+
+    before = references()
+    for _ in range(3):
+        settle_rows(rows, 1e-12, arrays, game, mixture)
+    assert settle_rows.is_loaded  # type: ignore[attr-defined]
+    assert references() == before
 
 
 @pytest.fixture

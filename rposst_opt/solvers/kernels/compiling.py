@@ -34,6 +34,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 SOURCES = Path(__file__).parent
 PREFIX = "rposst-kernels-"
+ALLOCATES = "_allocates"
 INTERPRETS_ALL = os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0")
 LOADING_SECONDS = 0.5  # of interpreting in one process, before a kernel that is kept is loaded: about what that takes
 PATIENCE_SECONDS = 8.0  # of interpreting in one process, before a kernel is compiled: some share of what that takes
@@ -161,9 +162,12 @@ watch = CompilationWatch()
 # numba
 
 
+_one_at_a_time = threading.RLock()  # numba asks for what a kernel calls while it is itself being made
+
+
 @functools.cache
 def _watched_numba() -> Any:
-    """numba, whose compiling `watch` hears of from now on."""
+    """numba, whose compiling `watch` hears of from now on. One thread at a time may ask."""
     import numba
     from numba.core import event
 
@@ -175,12 +179,14 @@ def _watched_numba() -> Any:
     return numba
 
 
-_one_at_a_time = threading.RLock()  # numba asks for what a kernel calls while it is itself being made
-
-
 def _make_dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """What numba makes of a function: it compiles it when it is called, and keeps that in our folder."""
+    """What numba makes of a function: it compiles it when it is called, and keeps that in our folder.
+
+    Unless it `allocates`, it counts no references to arrays: whoever calls it holds them. Counting them, for every
+    array of every tuple that is passed on, took a sixth of the time of a search.
+    """
     numba = _watched_numba()
+    options = {**options, "_nrt": getattr(function, ALLOCATES, False)}
     before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(FOLDER)
     try:
         dispatcher = numba.njit(
@@ -223,7 +229,8 @@ class Kernel:
         self.from_python = FromPython.INTERPRETED if INTERPRETS_ALL else from_python
         self.is_loaded = False
         self.is_kept: bool | None = None  # on disk, as far as is known
-        self._options, self._dispatcher = options, None
+        self._options: dict[str, Any] = options
+        self._dispatcher: Any = None
 
     @property
     def dispatcher(self) -> Any:
@@ -247,7 +254,7 @@ class Kernel:
     def __call__(self, *arguments: Any) -> Any:
         """Run it: compiled if it is loaded or must be, interpreted otherwise."""
         if self.is_loaded:
-            return self.dispatcher(*arguments)
+            return self._dispatcher(*arguments)
         if _here.interpreting:
             return self.py_func(*arguments)
         if self._is_to_be_interpreted(arguments):
@@ -262,8 +269,9 @@ class Kernel:
         if Kernel.interpreted_seconds < LOADING_SECONDS:
             return True
         if self.is_kept is None:
-            types = map(_watched_numba().typeof, arguments)
-            self.is_kept = FOLDER is not None and mark(FOLDER, self.py_func, types).exists()
+            from numba import typeof
+
+            self.is_kept = FOLDER is not None and mark(FOLDER, self.py_func, map(typeof, arguments)).exists()
         return not self.is_kept and Kernel.interpreted_seconds < PATIENCE_SECONDS
 
     def _interpret(self, arguments: tuple[Any, ...]) -> Any:
@@ -284,6 +292,12 @@ def load_from_now_on() -> None:
 def compile_from_now_on() -> None:
     """Interpret nothing more in this process that can be compiled."""
     Kernel.interpreted_seconds = float("inf")
+
+
+def allocates(function: Function) -> Function:
+    """Let a kernel make arrays of its own; put this below what makes it a kernel."""
+    setattr(function, ALLOCATES, True)
+    return function
 
 
 def compiled(function: Function) -> Function:

@@ -9,7 +9,7 @@ import numpy as np
 
 from rposst_opt.arrays import IntArray
 from rposst_opt.solvers.kernels.case_sets import insert, remove
-from rposst_opt.solvers.kernels.compiling import internal
+from rposst_opt.solvers.kernels.compiling import allocates, internal
 from rposst_opt.solvers.kernels.learning import write_hits
 from rposst_opt.solvers.kernels.search_state import Counts, Cuts, Levels, Nodes, look_below
 
@@ -26,6 +26,7 @@ def write_sorted(cases: IntArray, ascending: IntArray) -> None:
 
 
 @internal
+@allocates
 def write_neighbours(found: IntArray, n_selectable: int, with_itself: bool, nodes: Nodes) -> None:
     """For each case of what was found, the node that lacks it: any other case may take its place.
 

@@ -51,13 +51,18 @@ def work_out(by_policy: FloatArray, mixture: CutMixture, values: FloatArray) -> 
 
 @internal
 def work_out_within(
-    within: WordArray, results: FloatArray, by_policy: FloatArray, mixture: CutMixture, values: FloatArray
+    within: WordArray,
+    everywhere: bool,
+    results: FloatArray,
+    by_policy: FloatArray,
+    mixture: CutMixture,
+    values: FloatArray,
 ) -> bool:
-    """Write down the mixture at these cases, or where they are many, at all; whether at all."""
+    """Write down the mixture at these cases, or where they are many or it is asked for, at all; whether at all."""
     count = 0
     for word in range(within.shape[0]):
         count += count_bits(within[word])
-    if count * ONE_BY_ONE > values.shape[0]:
+    if everywhere or count * ONE_BY_ONE > values.shape[0]:
         work_out(by_policy, mixture, values)
         return True
     for word in range(within.shape[0]):
@@ -167,7 +172,9 @@ def settle_and_learn(
                 search.noise_record[counts.learned, x] = mixture.noise_slopes[x]
         if n_rows >= plan.most_rows or counts.extensions_to_skip > 0:
             break
-        is_worked_out = work_out_within(within, arrays.results, search.by_policy, mixture, values)
+        # As far as cuts are meant to reach, this is mostly the last step, and the cut is needed at all cases.
+        is_last = n_rows >= plan.reach
+        is_worked_out = work_out_within(within, is_last, arrays.results, search.by_policy, mixture, values)
         if n_rows >= plan.reach and count_below(limit, within, values) < EACH_PAYS * stride:
             break
         most = min(n_rows + stride, plan.most_rows)

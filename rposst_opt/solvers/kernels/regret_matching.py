@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.solvers.kernels.compiling import compiled, inlined, internal
+from rposst_opt.solvers.kernels.compiling import allocates, compiled, inlined, internal
 from rposst_opt.solvers.kernels.problem_arrays import BY_SELECTION, ProblemArrays
 from rposst_opt.solvers.kernels.response import (
     Response,
@@ -38,6 +38,7 @@ class TupleRun(NamedTuple):
 
 
 @internal
+@allocates
 def make_tuple_run(n_chosen: int, n_policies: int) -> TupleRun:
     """A workspace for tuples of this many cases."""
     return TupleRun(
@@ -174,6 +175,7 @@ def play_tuple(
 
 
 @compiled
+@allocates
 def play_tuples(
     first: IntArray,
     n_tuples: int,

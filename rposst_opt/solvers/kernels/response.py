@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.solvers.kernels.compiling import inlined, internal
+from rposst_opt.solvers.kernels.compiling import allocates, inlined, internal
 from rposst_opt.solvers.kernels.problem_arrays import BY_PROBABILITY, BY_SELECTION, BY_SORTING, ProblemArrays
 from rposst_opt.solvers.kernels.sorting import sort_where_it_matters
 
@@ -27,6 +27,7 @@ class Response(NamedTuple):
 
 
 @internal
+@allocates
 def make_response(arrays: ProblemArrays) -> Response:
     """A workspace for a response, with none in it yet."""
     count = arrays.most_chosen

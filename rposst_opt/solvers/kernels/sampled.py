@@ -3,7 +3,7 @@
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.solvers.kernels.compiling import compiled, internal
+from rposst_opt.solvers.kernels.compiling import allocates, compiled, internal
 from rposst_opt.solvers.kernels.regret_matching import match_regrets
 from rposst_opt.solvers.kernels.response import loss_at, slope_at
 
@@ -21,6 +21,7 @@ def keep_worst(loss: float, draw: int, worst: FloatArray, places: IntArray) -> N
 
 
 @compiled
+@allocates
 def play_sampled(
     tuples: IntArray,
     policies: IntArray,
@@ -74,6 +75,7 @@ def play_sampled(
 
 
 @compiled
+@allocates
 def mean_of_worst(
     scores: FloatArray,
     policies: IntArray,
@@ -102,6 +104,7 @@ def mean_of_worst(
 
 
 @compiled
+@allocates
 def expect_losses(
     tuples: IntArray,
     weights: FloatArray,
@@ -131,6 +134,7 @@ def expect_losses(
 
 
 @compiled
+@allocates
 def update_tuples(
     tuples: IntArray,
     weights: FloatArray,

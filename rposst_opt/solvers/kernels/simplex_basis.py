@@ -6,7 +6,7 @@ Row i of the basis holds cut k, ``basic[i] == k``, or the slack of row x, ``basi
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.solvers.kernels.compiling import inlined, internal
+from rposst_opt.solvers.kernels.compiling import allocates, inlined, internal
 
 WEIGHT_TOLERANCE = 1e-12  # a weight below minus this is negative
 PIVOT_TOLERANCE = 1e-10
@@ -135,6 +135,7 @@ def basis_matrix(n_rows: int, slots: int, values: FloatArray, basic: IntArray, m
 
 
 @internal
+@allocates
 def invert(matrix: FloatArray, inverse: FloatArray) -> bool:
     """The inverse, by elimination; False, and left as it is, if the matrix has none."""
     order = matrix.shape[0]
@@ -167,6 +168,7 @@ def invert(matrix: FloatArray, inverse: FloatArray) -> bool:
 
 
 @internal
+@allocates
 def refine(matrix: FloatArray, inverse: FloatArray) -> None:
     """Correct the last column (λ, s and v) and the last row (w and θ), by what is missing from the equations.
 
@@ -191,6 +193,7 @@ def refine(matrix: FloatArray, inverse: FloatArray) -> None:
 
 
 @internal
+@allocates
 def reinvert(n_rows: int, slots: int, values: FloatArray, basic: IntArray, inverse: FloatArray) -> bool:
     """Work the inverse of the basis out afresh; False if the basis has none."""
     matrix = np.empty((n_rows + 1, n_rows + 1))

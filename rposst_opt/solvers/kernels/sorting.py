@@ -3,7 +3,7 @@
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.solvers.kernels.compiling import inlined, internal
+from rposst_opt.solvers.kernels.compiling import allocates, inlined, internal
 
 SORTED_RUN = 16  # scenarios that are sorted by insertion
 MOST_PARTS = 64  # yet to be sorted at a time: the larger half waits, so each is at most half as long as the one before
@@ -92,6 +92,7 @@ def count_alike(
 
 
 @internal
+@allocates
 def sort_where_it_matters(
     count: int,
     order: IntArray,

@@ -207,9 +207,8 @@ def settle(
     bounds are within `tolerance` of each other; and below the threshold also when what may be left to gain is no more
     than a share `leftover` of what is gained. The mixture that proves the bound is left in the basis.
     """
-    # Long because a function that is given a tuple counts references to every array in it: asking the antagonist and
-    # keeping the cut in two such functions made settling 3 to 30 cases take 7 to 16 % longer. So every array is taken
-    # out of its tuple once, here, and what has more than a handful of them stays in the loop.
+    # Every array is taken out of its tuple once, here, and what has more than a handful of them stays in the loop: with
+    # few cases, to pass them on takes longer than the arithmetic.
     results, full_scores, knots, coefficients = arrays.results, arrays.full_scores, arrays.knots, arrays.coefficients
     low, high, offsets = arrays.least_full_scores, arrays.greatest_full_scores, arrays.offsets
     probabilities, rank_weights = arrays.probabilities, arrays.rank_weights

@@ -3,7 +3,7 @@
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays, inlined
+from rposst_opt.solvers.kernels.compiling import allocates, compiled_when_it_pays, inlined
 from rposst_opt.solvers.kernels.problem_arrays import BY_SELECTION, ProblemArrays
 from rposst_opt.solvers.kernels.response import (
     average_loss,
@@ -47,6 +47,7 @@ def settle_set(
 
 
 @compiled_when_it_pays
+@allocates
 def settle_sets(
     sets: IntArray, tolerance: float, arrays: ProblemArrays, workspace: TupleGame, weights: FloatArray
 ) -> FloatArray:
@@ -61,6 +62,7 @@ def settle_sets(
 
 
 @compiled_when_it_pays
+@allocates
 def value_sets(sets: IntArray, weights: FloatArray, arrays: ProblemArrays) -> FloatArray:
     """The objective of every row of `sets` at its weights."""
     values, cut = np.empty(sets.shape[0]), np.empty(sets.shape[1])
@@ -70,6 +72,7 @@ def value_sets(sets: IntArray, weights: FloatArray, arrays: ProblemArrays) -> Fl
 
 
 @compiled_when_it_pays
+@allocates
 def tangent(rows: IntArray, weights: FloatArray, arrays: ProblemArrays, cut: FloatArray) -> float:
     """The objective at these weights of the rows; its cut there, at each row, is written to `cut`."""
     n_policies = arrays.results.shape[1]
