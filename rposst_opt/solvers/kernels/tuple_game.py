@@ -207,8 +207,8 @@ def settle(
     bounds are within `tolerance` of each other; and below the threshold also when what may be left to gain is no more
     than a share `leftover` of what is gained. The mixture that proves the bound is left in the basis.
     """
-    # Every array is taken out of its tuple once, here, and what has more than a handful of them stays in the loop: with
-    # few cases, to pass them on takes longer than the arithmetic.
+    # Long because every array is taken out of its tuple once, here, and what has more than a handful of them stays in
+    # the loop: with few cases, to pass them on takes longer than the arithmetic.
     results, full_scores, knots, coefficients = arrays.results, arrays.full_scores, arrays.knots, arrays.coefficients
     low, high, offsets = arrays.least_full_scores, arrays.greatest_full_scores, arrays.offsets
     probabilities, rank_weights = arrays.probabilities, arrays.rank_weights
