@@ -26,6 +26,7 @@ bound, and the weights of the set that is chosen in the end, are worked out from
 are those that `solvers.canonical` defines.
 """
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -57,7 +58,7 @@ CLIMBERS = 8  # however many threads there are, so that the answer does not depe
 SWAPS_AT_ONCE = 64  # between two looks at the clock
 FIRST_CLIMB_SHARE, RELAXATION_SHARE = 0.4, 0.2  # of the time limit, at most
 CUTS_AT_ONCE = 10  # of the relaxation
-WORTH_PROVING = 0.02  # of what is not proved of the best test: where less can be, a local search comes first
+WORTH_PROVING = 0.02  # of what is not proved of the best test: where less can be, kicks take turns with it
 SETS_PER_CUT = 20  # that a climber may settle, for each cut of the relaxation: about as much work as that takes
 
 
@@ -290,6 +291,8 @@ class Climb:
                 self.kicks += CLIMBERS
                 idle = 0 if self.best.value < before.value - IMPROVEMENT else idle + 1
                 yield idle
+                if not self.is_alone:
+                    yield from itertools.islice(self._close_in(), 1)
         if not self.is_alone:
             yield from self._close_in()
 
