@@ -25,7 +25,7 @@ LEAST_LEFT = 3e8  # but not where less is left than this, in nanoseconds by a ro
 
 
 class Besides:
-    """The relaxation, and then the local search, step by step."""
+    """The relaxation and the local search, step by step."""
 
     def __init__(self, problem: Problem, budget: Budget, plan: Plan, threads: int | None) -> None:
         self._problem, self._budget, self._plan, self._threads = problem, budget, plan, threads

@@ -283,7 +283,7 @@ class _Proof:
             work *= 2
 
     def _look_elsewhere(self) -> None:
-        """Go on with the linear relaxation and then with a local search, as far as the search's prospect has it."""
+        """Go on with the linear relaxation and with a local search, as far as the search's prospect has it."""
         while not self.front.is_done and self.besides.may_go_on(self.crew.work_alone, self.front.closed):
             if not self._step_besides():
                 return
