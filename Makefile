@@ -7,7 +7,7 @@ MAKEFLAGS += --jobs=2
 # What Python compiles is kept, whatever the environment says: every worker of pytest would compile it again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-quick lint typecheck kernels-of-searches kernels-of-games pytest test-lowest release-check pictures bench bench-quick bench-methods bench-kernels bench-first bench-page bench-many bench-proofs bench-exact bench-hard clean help
+.PHONY: demo test test-quick lint typecheck pytest test-lowest release-check pictures bench bench-quick bench-methods bench-kernels bench-first bench-page bench-many bench-proofs bench-exact bench-hard clean help
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -15,7 +15,7 @@ help:  ## what can be made
 demo: $(VENV)/core  ## install the core, then choose a test from start to end
 	$(BIN)/rposst demo
 
-# Kernels come first: compiling them takes longest, and style and types are checked beside it.
+# Tests come first: they begin with compiling the kernels, and style and types are checked beside that.
 test: pytest lint typecheck  ## install all, then check style, types and behaviour
 
 lint: $(VENV)/installed  ## check style
@@ -32,17 +32,10 @@ WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Matrices in tests are small, and threads of linear algebra that wait for each other take time from other workers.
 pytest test-quick: export OPENBLAS_NUM_THREADS = 1
 
-# Kernels are compiled before tests are, so that no two of them do it at the same time.
-kernels-of-searches: $(VENV)/installed
-	$(BIN)/python tests/compile_kernels.py exact local-search
-
-kernels-of-games: $(VENV)/installed
-	$(BIN)/python tests/compile_kernels.py regret-matching sampled-regret-matching simultaneous
-
-pytest: $(VENV)/installed kernels-of-searches kernels-of-games  ## run the tests, on all cores
+pytest: $(VENV)/installed  ## run the tests, on all cores
 	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-test-quick: $(VENV)/installed kernels-of-searches kernels-of-games  ## run the tests that take no time, for the edit loop
+test-quick: $(VENV)/installed  ## run the tests that take no time, for the edit loop
 	RPOSST_EXAMPLES=quick $(BIN)/pytest --numprocesses auto --dist worksteal -m "not slow and not browser" --quiet
 
 bench: $(VENV)/installed  ## run every backend over a grid, refit auto's table, and write benchmarks/README.md
@@ -87,7 +80,6 @@ test-lowest:  ## run the tests with the lowest versions of all dependencies
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip uv
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[all]'
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis polars pytest pytest-benchmark pytest-xdist python-sat pyyaml selenium
-	.venv-lowest/bin/python tests/compile_kernels.py
 	.venv-lowest/bin/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --ignore tests/test_real_harnesses.py
 
 pictures: $(VENV)/installed  ## draw the tutorial's pictures anew, and the README's picture of a report

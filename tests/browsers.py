@@ -20,6 +20,7 @@ FLAGS = (
     "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
+    "--in-process-gpu",
     "--disable-quic",
     "--disable-dev-shm-usage",
     "--no-first-run",

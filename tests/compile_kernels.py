@@ -1,14 +1,22 @@
-"""Have the kernels of these solvers compiled and kept, or of all: tests in several processes then load them."""
+"""Have the kernels of these solvers compiled and kept: tests in several processes then load them."""
 
+import subprocess
 import sys
 
 import rposst_opt as ro
 from rposst_opt.solvers.kernels.compiling import compile_from_now_on
 
-SOLVERS = ("exact", "local-search", "regret-matching", "sampled-regret-matching", "simultaneous")
+# At the same time. Local search comes last: its kernels contain some of `exact`, which are there by then.
+SEPARATE = (("exact",), ("regret-matching", "sampled-regret-matching", "simultaneous", "local-search"))
+
+
+def start_compiling() -> list[subprocess.Popen[bytes]]:
+    """Compile all kernels that are not kept yet, in processes of their own."""
+    return [subprocess.Popen([sys.executable, __file__, *solvers]) for solvers in SEPARATE]
+
 
 if __name__ == "__main__":
     compile_from_now_on()
     problem = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0], [0.3, 0.4]], size=2)
-    for solver in sys.argv[1:] or SOLVERS:
+    for solver in sys.argv[1:]:
         ro.solve(problem, solver)

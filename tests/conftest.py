@@ -2,6 +2,7 @@
 
 import gc
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from browsers import browser as browser
 from commands import Outcome, Run
+from compile_kernels import start_compiling
 from hypothesis import HealthCheck, settings
 from sample_files import write_table
 
@@ -31,14 +33,20 @@ collect_ignore = ["inspect_tasks.py"]  # Inspect loads it in a process of its ow
 
 # They start processes, draw pictures, import large libraries or run for seconds.
 SLOW_FILES = {
+    "test_baselines",
     "test_benchmarks",
+    "test_besides",
     "test_cli",
     "test_cli_experiments",
+    "test_cli_options",
     "test_cluster",
     "test_compiling",
     "test_dilemma",
+    "test_error_bars",
+    "test_estimators",
     "test_extension",
     "test_figures",
+    "test_forecast",
     "test_leduc",
     "test_missing_packages",
     "test_passing",
@@ -88,6 +96,23 @@ LONGEST_FILES = (
     "test_baselines",
     "test_dilemma",
 )
+
+
+_compilers: list[subprocess.Popen[bytes]] = []
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Have the kernels compiled while the workers collect the tests, and by none of the workers."""
+    _compilers.extend(start_compiling())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished() -> None:
+    """No test begins before the kernels are there."""
+    for compiler in _compilers:
+        if compiler.wait() != 0:
+            pytest.exit("the kernels could not be compiled", returncode=1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

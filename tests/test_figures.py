@@ -67,24 +67,25 @@ def test_every_drawing_is_a_picture_and_the_same_bytes_each_time(drawing: str, t
     assert {path: path.read_bytes() for path in written} == first
 
 
-def test_grids_name_axes_methods_and_panels(tmp_path: Path) -> None:
-    write_tables(tmp_path, title="Races & <dice>")
+def test_other_tables_make_another_picture(tmp_path: Path) -> None:
+    write_tables(tmp_path, domains=("first",))
+    before = figures.draw("result-matrix", tmp_path)[0].read_bytes()
+    matrix = pd.read_csv(tmp_path / "matrix-first.csv", index_col=0)
+    matrix.loc["case-0"] = 0.5
+    matrix.to_csv(tmp_path / "matrix-first.csv")
+    assert figures.draw("result-matrix", tmp_path)[0].read_bytes() != before
+
+
+def test_grids_name_axes_methods_and_panels_and_have_plain_files(tmp_path: Path) -> None:
+    write_tables(tmp_path, domains=("first", "a b&c"), title="Races & <dice>")
     written = figures.draw("error-grids", tmp_path)
-    assert sorted(path.name for path in written if path.suffix == ".svg") == ["errors-first.svg", "errors-second.svg"]
+    assert len(written) == 4
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+", path.name) for path in written)
     words = words_of(tmp_path / "errors-first.svg")
     for wanted in ("Races & <dice>", "m = 2, 40% of policies held out", "share of the", "hardest last"):
         assert wanted in words
     for method in METHODS.values():
         assert method.label in words
-
-
-def test_other_tables_make_another_picture(tmp_path: Path) -> None:
-    write_tables(tmp_path, domains=("first",))
-    before = figures.draw("error-panels", tmp_path)[0].read_bytes()
-    curves = pd.read_csv(tmp_path / "curves.csv")
-    curves.loc[curves["method"] == "exact", "error"] *= 0.5
-    curves.to_csv(tmp_path / "curves.csv", index=False)
-    assert figures.draw("error-panels", tmp_path)[0].read_bytes() != before
 
 
 def test_frequencies_count_pairs_below_the_diagonal_and_weigh_above_it(tmp_path: Path) -> None:
@@ -126,12 +127,6 @@ def test_the_chosen_pair_and_its_frequency_are_named(tmp_path: Path) -> None:
     assert "case-1" in words
     assert "case-4" in words
     assert "case-2" not in words
-
-
-def test_names_of_files_are_plain(tmp_path: Path) -> None:
-    write_tables(tmp_path, domains=("a b&c",))
-    written = figures.draw("error-grids", tmp_path)
-    assert all(re.fullmatch(r"[A-Za-z0-9._-]+", path.name) for path in written)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=11).map(sorted))

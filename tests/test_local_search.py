@@ -130,6 +130,7 @@ def test_what_is_settled_is_settled_where_very_many_weights_are_as_good(
         assert max(gaps) < 1e-9, seed
 
 
+@pytest.mark.slow
 def test_sets_of_cases_are_settled_whatever_the_measure_and_the_loss() -> None:
     """Probabilities like 1/13 and tables of 0 and 1 make cuts that are nearly alike, and these spoil a basis."""
     rng = np.random.default_rng(1)
@@ -202,6 +203,7 @@ def test_seeds_make_other_kicks() -> None:
     assert len(solved) > 1
 
 
+@pytest.mark.slow
 def test_many_cases_are_solved_with_a_proved_gap_in_the_time_given() -> None:
     results = answers(1000, 40, 0)
     problem = ro.Problem(results=results, size=12, targets=targets_of(results, (0, 1, 2, 4)))

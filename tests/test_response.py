@@ -44,6 +44,7 @@ def table(seed: int, n_policies: int, ties: bool) -> FloatArray:
     return np.round(results, 1) if ties else results
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     seed=st.integers(0, 10**6),

@@ -10,11 +10,10 @@ from rposst_opt.reports.wording import facts
 from rposst_opt.results import Scale
 
 PROBLEM = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0], [0.4, 0.4], [0.1, 0.9]], size=2)
-SOLUTION = ro.solve(PROBLEM)
 
 
 def told(stats: Stats, limit: ro.Limit | None = ro.Limit.TIME) -> dict[str, str]:
-    return dict(facts(PROBLEM, replace(SOLUTION, stats=stats, limit=limit), Scale(0.0, 1.0)))
+    return dict(facts(PROBLEM, replace(ro.solve(PROBLEM), stats=stats, limit=limit), Scale(0.0, 1.0)))
 
 
 @pytest.mark.parametrize(

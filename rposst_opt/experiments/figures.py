@@ -54,10 +54,10 @@ def draw(drawing: str, folder: Path) -> list[Path]:
 def _save(figure: Figure, path: Path) -> list[Path]:
     """Write PNG and SVG without dates, so that the same tables give the same bytes."""
     written = []
-    figure.draw_without_rendering()  # settles the layout for both files
     layout = figure.get_layout_engine()
     assert layout is not None
-    layout.execute(figure)  # pictures of a fixed shape take a second look
+    for _ in range(2):  # once for both files; pictures of a fixed shape take a second look
+        layout.execute(figure)
     figure.set_layout_engine("none")
     for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None, "Creator": None})):
         target = path.with_name(path.name + suffix)
