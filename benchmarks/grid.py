@@ -84,7 +84,7 @@ def _solve(sender: Connection, instance: SyntheticProblem, backend: str, seconds
     resource.setrlimit(resource.RLIMIT_AS, (GIGABYTES * 2**30, GIGABYTES * 2**30))
     try:
         solution = ro.solve(instance.problem(), backend, time_limit_seconds=seconds, gap=gap)
-    except (ro.Unsupported, ro.BackendFailure) as error:
+    except (ro.Unsupported, ro.BackendFailure, ro.LicenceMissing) as error:
         status = "declined" if isinstance(error, ro.Unsupported) else "failed"
         sender.send({"backend": backend, **instance.__dict__, "status": status, "gap": gap, "proved": False})
         return

@@ -83,8 +83,10 @@ def measure(problem: ro.Problem, run: Run) -> dict[str, object]:
     """Solve it here, and say how good the answer is, what is proved, and how long it took."""
     try:
         solution = ro.solve(problem, run.solver, time_limit_seconds=run.limit, threads=run.threads)
+    except ro.LicenceMissing:
+        return _without_answer(hard_report.TOO_LARGE)
     except ro.BackendFailure as error:
-        return _without_answer(hard_report.TOO_LARGE if "too large" in str(error) else f"failed: {error}")
+        return _without_answer(f"failed: {error}")
     return {
         "status": solution.status.value,
         "objective": solution.objective,

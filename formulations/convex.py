@@ -32,6 +32,7 @@ import numpy as np
 
 from formulations.duality import allowed_tail_weights, dual_cut
 from formulations.epigraph import Epigraph, make_epigraph, selected_test
+from formulations.licences import PROBES, as_failure, refusals_of
 from rposst_opt.arrays import FloatArray
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress, Stats
 from rposst_opt.efficient_test import EfficientTest
@@ -122,6 +123,7 @@ SOLVERS: dict[str, ConvexSolver] = {
         1e-6,
         conic=True,
         extra="gurobi",
+        options={"BarConvTol": 1e-10, "BarQCPConvTol": 1e-10, "FeasibilityTol": 1e-9, "OptimalityTol": 1e-9},
         made_options=_silent_gurobi,
         with_integers=_gurobi_with_integers,
     ),
@@ -275,15 +277,17 @@ def run_solver(program: cp.Problem, solver: str, options: Mapping[str, Any]) -> 
         raise BackendFailure(
             f"{solver} crashes if {known.crashes_after} is imported before it: import {known.package} first."
         )
-    if known.made_options is not None:
-        options = {**options, **known.made_options()}
     try:
+        if known.made_options is not None:
+            options = {**options, **known.made_options()}
         with warnings.catch_warnings():
             # CVXPY warns of inaccurate answers; here every answer is scored again and its bound made from scratch.
             warnings.simplefilter("ignore")
             program.solve(solver=solver, warm_start=False, **options)
     except cp.SolverError as error:
         raise BackendFailure(f"{solver} gave up: {error}") from None
+    except refusals_of(known.package) as error:
+        raise as_failure(solver, known.package, error) from None
 
 
 def tuple_optima(problem: Problem, program: TupleProgram) -> Iterator[TupleOptimum]:
@@ -316,6 +320,7 @@ class ConvexEnumeration:
             tolerance=solver.tolerance,
             requires=("cvxpy", solver.package),
             extra=solver.extra,
+            why_no_licence=PROBES.get(solver.package),
         )
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
@@ -383,6 +388,7 @@ class ConvexSelection:
             tolerance=MIXED_INTEGER_TOLERANCE,
             requires=("cvxpy", solver.package),
             extra=solver.extra,
+            why_no_licence=PROBES.get(solver.package),
         )
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:

@@ -37,6 +37,7 @@ for _solver in ("osqp", "scs", "ecos", "piqp", "clarabel", "pyscipopt", "scipy.o
 import pulp  # noqa: E402
 
 from formulations.epigraph import Epigraph, make_epigraph, selected_test  # noqa: E402
+from formulations.licences import PROBES, as_failure, refusals_of  # noqa: E402
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Stats  # noqa: E402
 from rposst_opt.errors import BackendFailure, ProblemError  # noqa: E402
 from rposst_opt.problem import Need, Problem  # noqa: E402
@@ -53,7 +54,6 @@ class MilpSolver:
     make: Callable[[float | None, int | None], Any]  # from a time limit in seconds and a number of threads
     bound: Callable[[Any], float] | None  # from the solver's own model, after solving; None: it shows no bound
     has_incumbent: Callable[[Any], bool] | None = None  # so too, where PuLP does not tell
-    refusal: str | None = None  # the exception of its package by which it refuses a program, if it may
     tolerance: float = 1e-6  # what its answers are good for, relative to the scale of the losses
     extra: str | None = None  # the extra of this distribution that installs it
 
@@ -98,7 +98,6 @@ SOLVERS: dict[str, MilpSolver] = {
         _gurobi,
         lambda model: float(model.ObjBound),
         has_incumbent=lambda model: bool(model.SolCount > 0),
-        refusal="GurobiError",
         extra="gurobi",
     ),
 }
@@ -209,6 +208,7 @@ class MilpSelection:
             tolerance=solver.tolerance,
             requires=("pulp", solver.package),
             extra=solver.extra,
+            why_no_licence=PROBES.get(solver.package),
         )
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
@@ -247,8 +247,8 @@ class MilpSelection:
         solver = SOLVERS[self.solver]
         try:
             program.model.solve(solver.make(budget.time_limit_seconds, self.threads))
-        except _refusals(solver) as error:
-            raise BackendFailure(f"{self.solver} refuses the program: {error}") from error
+        except refusals_of(solver.package) as error:
+            raise as_failure(self.solver, solver.package, error) from None
 
     def _has_incumbent(self, program: SelectionProgram) -> bool:
         """Whether there is a test without a proof."""
@@ -256,10 +256,3 @@ class MilpSelection:
         if asked is not None:
             return asked(program.model.solverModel)
         return bool(program.model.sol_status == INCUMBENT_ONLY)
-
-
-def _refusals(solver: MilpSolver) -> tuple[type[Exception], ...]:
-    if solver.refusal is None:
-        return ()
-    refusal: type[Exception] = getattr(importlib.import_module(solver.package), solver.refusal)
-    return (refusal,)

@@ -14,9 +14,6 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from rposst_opt.backends import BACKENDS as BACKENDS
     from rposst_opt.backends import solve as solve
-    from rposst_opt.backends.agreement import Agreement as Agreement
-    from rposst_opt.backends.agreement import Verdict as Verdict
-    from rposst_opt.backends.agreement import agree as agree
     from rposst_opt.backends.iterative import IterativeSelection as IterativeSelection
     from rposst_opt.backends.iterative import select_iteratively as select_iteratively
     from rposst_opt.certificate import Certificate as Certificate
@@ -34,6 +31,7 @@ if TYPE_CHECKING:
     from rposst_opt.errors import BackendFailure as BackendFailure
     from rposst_opt.errors import BackendNotFound as BackendNotFound
     from rposst_opt.errors import BackendUnavailable as BackendUnavailable
+    from rposst_opt.errors import LicenceMissing as LicenceMissing
     from rposst_opt.errors import ProblemError as ProblemError
     from rposst_opt.errors import RposstError as RposstError
     from rposst_opt.errors import RposstWarning as RposstWarning
@@ -55,6 +53,9 @@ if TYPE_CHECKING:
     from rposst_opt.measures import WorstCase as WorstCase
     from rposst_opt.problem import Need as Need
     from rposst_opt.problem import Problem as Problem
+    from rposst_opt.referee.agreement import agree as agree
+    from rposst_opt.referee.findings import Agreement as Agreement
+    from rposst_opt.referee.findings import Verdict as Verdict
     from rposst_opt.reports import analysis as analysis
     from rposst_opt.reports import plots as plots
     from rposst_opt.results import Scale as Scale
@@ -81,7 +82,8 @@ if TYPE_CHECKING:
 # Where each public name lives. Names are imported when they are first used, so that the command line can print its help
 # without waiting for NumPy.
 _HOMES = {
-    "backends.agreement": ("Agreement", "Verdict", "agree"),
+    "referee.agreement": ("agree",),
+    "referee.findings": ("Agreement", "Verdict"),
     "backends": ("BACKENDS", "solve"),
     "solvers.bounds": ("regret_matching_gap",),
     "certificate": ("Certificate", "CertificateCut"),
@@ -92,6 +94,7 @@ _HOMES = {
         "BackendFailure",
         "BackendNotFound",
         "BackendUnavailable",
+        "LicenceMissing",
         "ProblemError",
         "RposstError",
         "RposstWarning",

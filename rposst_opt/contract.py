@@ -139,6 +139,8 @@ class Capabilities:
         From a problem, how far above the optimum an answer may be: what a method with a rate is held to.
     unusable : str or None
         Why the backend cannot be used at all, if it cannot.
+    why_no_licence : callable or None
+        Where the solver needs a licence: what it says if there is none, found out by a program of two variables.
     """
 
     method: str
@@ -152,6 +154,7 @@ class Capabilities:
     weighs_freely: bool = True
     promised_gap: Callable[[Problem], float] | None = field(default=None, compare=False)
     unusable: str | None = None
+    why_no_licence: Callable[[], str | None] | None = field(default=None, compare=False)
 
     def why_not(self, problem: Problem) -> str | None:
         """What this problem asks for that the backend does not handle, or None."""

@@ -29,6 +29,10 @@ class BackendUnavailable(RposstError, ImportError):
     """A backend, a domain, a page, a picture, a log or a cluster needs a package that is not installed."""
 
 
+class LicenceMissing(BackendUnavailable):
+    """A solver has no licence here, or one that does not cover the problem."""
+
+
 class Unsupported(RposstError):
     """A backend is asked for something that it cannot do."""
 

@@ -1,5 +1,5 @@
 import math
-import threading
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -8,6 +8,7 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -17,7 +18,9 @@ from strategies import problems
 
 import rposst_opt as ro
 from rposst_opt.backends import BACKENDS, Entry, how_to_install
-from rposst_opt.backends.agreement import Finding
+from rposst_opt.referee.agreement import Finding
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no solver's process imports this file
 
 HONEST = ["regret-matching", "scipy-milp"]
 TOLERANCE = 1e-6  # of a witness, relative to the largest loss, which is 1 in `PROBLEM`
@@ -169,10 +172,11 @@ def finding_of(report: ro.Agreement, backend: str) -> Finding:
 
 
 def only_the_liar_is_named(report: ro.Agreement, verdict: ro.Verdict, reason: str) -> bool:
-    assert [finding.backend for finding in report.dissenters] == ["liar"], report.dissenters
-    assert not report.agreed
-    assert report.dissenters[0].verdict is verdict
-    assert reason in report.dissenters[0].reason
+    liar = finding_of(report, "liar")
+    assert (liar.verdict, reason in liar.reason) == (verdict, True), liar
+    contradicts = verdict is ro.Verdict.DISAGREES
+    assert [finding.backend for finding in report.dissenters] == ["liar"] * contradicts, report.dissenters
+    assert report.agreed is not contradicts
     for name in HONEST:
         assert finding_of(report, name).verdict is ro.Verdict.AGREES
         assert finding_of(report, name).solution is not None
@@ -220,25 +224,38 @@ FALSE_ANSWERS: dict[str, tuple[Says, str]] = {
     ),
 }
 
-NO_ANSWERS: dict[str, tuple[Says, str]] = {
+CRASHES: dict[str, tuple[Says, str]] = {
     "weights that sum to two": (saying_test([0, 1], [1.0, 1.0]), "must be non-negative and sum to 1"),
     "a negative weight": (saying_test([0, 1], [1.5, -0.5]), "must be non-negative and sum to 1"),
     "weights that are no numbers": (saying_test([0, 1], [math.nan, 1.0]), "must be a list of finite numbers"),
-    "too few cases": (saying_test([0], [1.0]), "it has 1 test cases, and the problem asks for 2"),
-    "too many cases": (saying_test([0, 1, 2], [0.5, 0.25, 0.25]), "it has 3 test cases, and the problem asks for 2"),
-    "a test of another problem": (saying_test([0, 1], [0.5, 0.5], 4), "it is made for 4 test cases"),
     "a wrong value": (raising(ValueError("no such luck")), "it raised ValueError: no such luck"),
     "a keyboard interrupt": (raising(KeyboardInterrupt("stop")), "it raised KeyboardInterrupt: stop"),
     "an exit": (raising(SystemExit(3)), "it raised SystemExit: 3"),
     "any base exception": (raising(BaseException("the floor")), "it raised BaseException: the floor"),
+}
+
+NO_ANSWERS: dict[str, tuple[Says, str]] = {
+    "too few cases": (saying_test([0], [1.0]), "it has 1 test cases, and the problem asks for 2"),
+    "too many cases": (saying_test([0, 1, 2], [0.5, 0.25, 0.25]), "it has 3 test cases, and the problem asks for 2"),
+    "a test of another problem": (saying_test([0, 1], [0.5, 0.5], 4), "it is made for 4 test cases"),
     "nothing": (lambda problem, budget: None, "it returned nothing"),
-    "no test": (saying(test=None), "it found no test before nothing ended its run"),
+    "no test": (saying(test=None), "it found no test, and nothing had stopped it"),
+}
+
+NOTHING_IN_TIME: dict[str, tuple[Says, str]] = {
     "no test in time": (saying(test=None, limit=ro.Limit.TIME), "it found no test before the time limit ended its run"),
 }
 
 LIES = {
     **{lie: (says, ro.Verdict.DISAGREES, reason) for lie, (says, reason) in FALSE_ANSWERS.items()},
-    **{lie: (says, ro.Verdict.FAILED, reason) for lie, (says, reason) in NO_ANSWERS.items()},
+    **{lie: (says, ro.Verdict.DISAGREES, reason) for lie, (says, reason) in NO_ANSWERS.items()},
+    **{lie: (says, ro.Verdict.CRASHED, reason) for lie, (says, reason) in CRASHES.items()},
+    **{lie: (says, ro.Verdict.FOUND_NOTHING, reason) for lie, (says, reason) in NOTHING_IN_TIME.items()},
+    "a bound above the optimum and no test in time": (
+        saying(test=None, limit=ro.Limit.TIME, lower_bound=OBJECTIVE + 0.05),
+        ro.Verdict.DISAGREES,
+        f"lower bound {OBJECTIVE + 0.05:.9g} is refuted by",
+    ),
 }
 
 
@@ -260,7 +277,7 @@ def test_exactly_the_liar_is_named(lie: str, names: list[str], register: Registe
 def test_a_test_against_the_rules_is_named(says: Says, reason: str, register: Register) -> None:
     register("liar", says)
     report = ro.agree(SETTLED, ["liar", *HONEST])
-    assert only_the_liar_is_named(report, ro.Verdict.FAILED, reason)
+    assert only_the_liar_is_named(report, ro.Verdict.DISAGREES, reason)
 
 
 GARBAGE: dict[str, Says] = {
@@ -298,7 +315,10 @@ def test_a_missed_optimum_comes_with_who_found_it(register: Register) -> None:
     assert f"champion found one at {OBJECTIVE:.9g}: off by {missed:.3g}" in report.dissenters[0].reason
 
 
-@pytest.mark.parametrize("says", [says for says, _ in NO_ANSWERS.values()], ids=list(NO_ANSWERS))
+NEVER_THE_BEST = {**NO_ANSWERS, **CRASHES, **NOTHING_IN_TIME}
+
+
+@pytest.mark.parametrize("says", [says for says, _ in NEVER_THE_BEST.values()], ids=list(NEVER_THE_BEST))
 def test_what_is_no_answer_is_never_the_best(says: Says, register: Register) -> None:
     register("liar", says)
     report = ro.agree(PROBLEM, ["liar", *HONEST])
@@ -319,29 +339,6 @@ def test_a_liar_with_nobody_beside_it_is_still_held_against_its_own_test(registe
     report = ro.agree(PROBLEM, ["liar"])
     assert [finding.backend for finding in report.dissenters] == ["liar"]
     assert "is refuted by liar's test" in report.dissenters[0].reason
-
-
-@pytest.fixture
-def released() -> Iterator[threading.Event]:
-    """Set when the test is over, so that no thread is left behind."""
-    event = threading.Event()
-    yield event
-    event.set()
-
-
-def test_a_backend_that_hangs_is_named_and_left_behind(register: Register, released: threading.Event) -> None:
-    def hangs(problem: ro.Problem, budget: ro.Budget) -> None:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not released.is_set():
-            time.sleep(0.02)
-
-    register("liar", hangs)
-    ro.agree(PROBLEM, HONEST)  # so that compiling does not count
-    started = time.monotonic()
-    report = ro.agree(PROBLEM, ["liar", *HONEST], time_limit_seconds=0.5, patience_seconds=1.5)
-    assert time.monotonic() - started < 20
-    assert not released.is_set()
-    assert only_the_liar_is_named(report, ro.Verdict.FAILED, "it did not answer within 2 s")
 
 
 def test_a_backend_that_is_a_little_late_is_waited_for(register: Register) -> None:
@@ -410,7 +407,7 @@ def test_a_run_that_was_stopped_may_be_worse(limit: ro.Limit, register: Register
     report = ro.agree(PROBLEM, ["stopped", *HONEST])
     assert report.agreed, report.dissenters
     finding = finding_of(report, "stopped")
-    assert (finding.verdict, finding.reason) == (ro.Verdict.AGREES, f"stopped early by {limit.value}")
+    assert (finding.verdict, finding.reason) == (ro.Verdict.PROVED_LESS, f"stopped early by {limit.value}")
     assert finding.solution is not None and finding.solution.lower_bound == OBJECTIVE / 2
     assert report.best is not None and report.best.backend in HONEST
 

@@ -89,14 +89,14 @@ class TestAgree:
         outcome = rposst("agree", "results.csv", "--size", "2", "--loss", "squared")
         assert outcome.code == 0
         assert "cvxpy-clarabel" in outcome.out
-        assert "scipy-milp declined: it does not handle a loss with curvature" in outcome.out
+        assert "scipy-milp, cannot state this problem: it does not handle a loss with curvature" in outcome.out
         assert "agree." in outcome.out
 
     def test_a_liar_is_named_and_the_exit_code_is_one(self, rposst: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(backends.BACKENDS, "certain", backends.Entry(__name__, "AlwaysCertain"))
         outcome = rposst("agree", "results.csv", "--size", "2", "--backends", "scipy-milp, certain")
         assert outcome.code == 1
-        assert "certain disagrees: its lower bound" in outcome.out
+        assert "certain, disagrees: its lower bound" in outcome.out
         assert "refuted by scipy-milp" in outcome.out
         assert "No agreement: certain." in outcome.out
 

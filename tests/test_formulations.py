@@ -516,7 +516,7 @@ def test_gurobi_is_told_of_zeros_too() -> None:
 @pytest.mark.skipif(find_spec("gurobipy") is None, reason="gurobipy is optional, and not free")
 def test_a_program_that_gurobi_refuses_is_told() -> None:
     problem = random_problem(21, n_cases=1200, size=1)
-    with pytest.raises(ro.BackendFailure, match="GUROBI refuses the program: Model too large for size-limited license"):
+    with pytest.raises(ro.LicenceMissing, match="GUROBI has no licence for this program: Model too large for size-lim"):
         ro.solve(problem, "pulp-gurobi")
 
 

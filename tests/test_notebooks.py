@@ -9,7 +9,7 @@ import pytest
 from sample_files import AWKWARD_NAMES
 
 import rposst_opt as ro
-from rposst_opt.backends.agreement import Agreement, Finding
+from rposst_opt.referee.agreement import Agreement, Finding
 from rposst_opt.unseen.validation import validate
 from rposst_opt.values import showing
 
@@ -47,7 +47,7 @@ def an_agreement(problem: ro.Problem) -> Agreement:
     candidate = ro.Candidate(test=solution.test, lower_bound=0.2)
     findings = [
         Finding(backend="exact", verdict=ro.Verdict.AGREES, solution=solution, candidate=candidate),
-        Finding(backend="other", verdict=ro.Verdict.FAILED, reason=NASTY),
+        Finding(backend="other", verdict=ro.Verdict.CRASHED, reason=NASTY),
         *(Finding(backend=f"missing {i}", verdict=ro.Verdict.UNAVAILABLE, reason="none") for i in range(30)),
         Finding(backend="last", verdict=ro.Verdict.DISAGREES, solution=solution, candidate=candidate, reason="wrong"),
     ]
@@ -158,7 +158,9 @@ def test_every_backend_and_every_dissenter_is_in_the_table_of_an_agreement() -> 
     agreement = an_agreement(a_problem())
     texts = read(agreement._repr_html_()).texts
     assert {"No agreement", "last", "wrong", "missing 29", "disagrees"} <= set(texts)
-    assert repr(agreement).startswith("Agreement(agreed no; backends 1 agrees, 1 disagrees, 1 failed, 30 unavailable; ")
+    assert repr(agreement).startswith(
+        "Agreement(agreed no; backends 1 agrees, 1 disagrees, 30 not installed, 1 crashed; "
+    )
 
 
 def test_a_validation_says_what_was_tried() -> None:

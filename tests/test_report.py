@@ -178,7 +178,7 @@ def test_a_liar_is_named_in_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows["exact"][1] == "agrees" and rows["liar"][1] == "disagrees"
     assert re.search("is refuted by (exact|scipy-milp)'s test", rows["liar"][5])  # they tie
     assert "No agreement: liar." in page
-    assert re.search(r"Solvers that agree</span><strong>2</strong><span>1 do not<", page)
+    assert re.search(r"Solvers that agree</span><strong>2</strong><span>1 disagree<", page)
 
 
 class OutOfTime(Liar):
@@ -192,7 +192,7 @@ class OutOfTime(Liar):
 def test_who_ran_out_of_time_has_not_agreed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(BACKENDS, "out-of-time", Entry(__name__, "OutOfTime"))
     page = report_page(gathered(arrows(), backends=["exact", "out-of-time", "scipy-milp"]))
-    assert tiles_of(page)["Solvers that agree"] == ("2", "nobody disagrees; 1 ran out of time")
+    assert tiles_of(page)["Solvers that agree"] == ("2", "nobody disagrees; 1 proved less in the time")
 
 
 def tiles_of(page: str) -> dict[str, tuple[str, str]]:

@@ -85,7 +85,7 @@ def test_another_matrix_size_or_seed_is_another_task() -> None:
         ("experiments/methods.py", True),
         ("experiments/protocol.py", True),
         ("backends/forecast.py", False),
-        ("backends/agreement.py", False),
+        ("referee/agreement.py", False),
         ("files/writing.py", False),
         ("reports/wording.py", False),
         ("reports/plots.py", False),

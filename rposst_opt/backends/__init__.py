@@ -1,7 +1,7 @@
 """Who can solve a problem, and what is their answer worth?
 
 `solve` checks, calls, scores again and decides the status, for all backends in one place. `table` has their names,
-`auto` chooses among them, and says what `forecast` predicts of their times; `agreement` asks them all.
+`auto` chooses among them, and says what `forecast` predicts of their times; `rposst_opt.referee` asks them all.
 """
 
 import math

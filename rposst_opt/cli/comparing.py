@@ -27,10 +27,10 @@ def agree(
     as_json: AsJson = False,
 ) -> None:
     """Run every backend on the same problem and say who agrees; exit 1 if somebody does not."""
-    from rposst_opt.backends.agreement import agree as run_all
     from rposst_opt.files.records import agreement_rows, as_csv
     from rposst_opt.files.records import as_json as to_json
     from rposst_opt.files.writing import write_atomically
+    from rposst_opt.referee.agreement import agree as run_all
 
     if csv is not None:
         check_output(csv, options.files)

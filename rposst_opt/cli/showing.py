@@ -7,9 +7,9 @@ from rposst_opt.cli.terminal import plain
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from rposst_opt.backends.agreement import Agreement
     from rposst_opt.contract import Capabilities
     from rposst_opt.problem import Problem
+    from rposst_opt.referee.findings import Agreement
     from rposst_opt.results import Scale
     from rposst_opt.solution import BackendChoice, Solution
     from rposst_opt.unseen.error_bars import LeftOut
@@ -116,15 +116,15 @@ def show_agreement(out: "Console", report: "Agreement") -> None:
         numbers = ["", "", ""]
         if solution is not None and candidate is not None:
             numbers = [f"{solution.objective:.9f}", f"{candidate.lower_bound:.9f}", f"{solution.seconds:.2f}"]
-        shown.add_row(*(plain(cell) for cell in (finding.backend, *numbers, finding.verdict.value)))
+        shown.add_row(*(plain(cell) for cell in (finding.backend, *numbers, finding.verdict.words)))
     out.print(shown)
     for finding in report.findings:
         if finding.reason:
-            out.print(plain(f"{finding.backend} {finding.verdict.value}: {finding.reason}"), soft_wrap=True)
+            out.print(plain(f"{finding.backend}, {finding.verdict.words}: {finding.reason}"), soft_wrap=True)
     for cases, alone in report.by_tuple:
         for finding in alone.dissenters:
             names = ", ".join(repr(report.problem.case_names[case]) for case in cases)
-            out.print(plain(f"on the cases {names}, {finding.backend} {finding.verdict.value}: {finding.reason}"))
+            out.print(plain(f"on the cases {names}, {finding.backend}, {finding.verdict.words}: {finding.reason}"))
     out.print(plain(agreement_words(report)))
 
 

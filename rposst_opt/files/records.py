@@ -13,12 +13,12 @@ import pandas as pd
 
 from rposst_opt import __version__
 from rposst_opt.arrays import is_number
-from rposst_opt.backends.agreement import Agreement, Finding
 from rposst_opt.certificate import Certificate, CertificateCut, problem_digest, problem_facts
 from rposst_opt.checking.claims import Claims
 from rposst_opt.efficient_test import TEST_FORMAT, EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.problem import Problem
+from rposst_opt.referee.findings import Agreement, Finding
 from rposst_opt.results import Scale
 from rposst_opt.solution import Solution, finite
 from rposst_opt.text_files import as_json, named, read_record

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rposst_opt.backends.agreement import Agreement
 from rposst_opt.contract import Stats
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.losses import AbsoluteError
 from rposst_opt.measures import Mean, WorstCase
 from rposst_opt.problem import Need, Problem
+from rposst_opt.referee.findings import Agreement, Verdict
 from rposst_opt.results import Scale
 from rposst_opt.solution import Solution, Status
 from rposst_opt.unseen.error_bars import LeftOut
@@ -18,6 +18,8 @@ HELD_OUT_HEADINGS = {
     "strongest": "Policies stronger than all that the test is tuned on",
     "groups": "Policies of a group that the test is not tuned on",
 }
+
+ANSWERS = (Verdict.AGREES, Verdict.TIES, Verdict.DISAGREES)
 
 
 def cases_words(count: int) -> str:
@@ -124,10 +126,12 @@ def share_words(problem: Problem, stats: Stats) -> str:
 
 
 def agreement_words(report: Agreement) -> str:
-    """Whether backends agree, and if not, who does not."""
-    answered = sum(finding.solution is not None for finding in report.findings)
+    """Whether backends agree, and if not, who does not; and what came of the others."""
+    agree = sum(report.counts.get(verdict, 0) for verdict in (Verdict.AGREES, Verdict.TIES))
     tuples = f", and on each of {len(report.by_tuple):,} sets of cases" if report.by_tuple else ""
-    if report.agreed:
-        return f"{answered} backends answered, and agree{tuples}."
-    dissenters = sorted({finding.backend for finding in report.dissenters})
-    return f"No agreement: {', '.join(dissenters) or 'nobody answered'}."
+    said = f"{agree} {'backend agrees' if agree == 1 else 'backends agree'}{tuples}"
+    if not report.agreed:
+        dissenters = sorted({finding.backend for finding in report.dissenters})
+        said = f"No agreement: {', '.join(dissenters) or 'nobody answered'}"
+    others = [f"{count} {verdict.words}" for verdict, count in report.counts.items() if verdict not in ANSWERS]
+    return " ".join([f"{said}.", *([f"Of the others: {', '.join(others)}."] if others else [])])

@@ -10,12 +10,13 @@ import pandas as pd
 
 from rposst_opt.arrays import FloatArray
 from rposst_opt.backends import AUTO, BACKENDS, entry_of, solve
-from rposst_opt.backends.agreement import Agreement, agree
 from rposst_opt.backends.forecast import in_words, predict
 from rposst_opt.contract import Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.problem import Problem
+from rposst_opt.referee.agreement import agree
+from rposst_opt.referee.findings import Agreement
 from rposst_opt.reports.analysis import closing_in, size_curve
 from rposst_opt.reports.pages.explorer import GameValues, game_values
 from rposst_opt.results import Scale

@@ -6,6 +6,7 @@ import numpy as np
 
 from rposst_opt.files.records import agreement_rows
 from rposst_opt.problem import Need
+from rposst_opt.referee.findings import Verdict
 from rposst_opt.reports.pages.charts import OUTERMOST, SortedLosses, colour_range
 from rposst_opt.reports.pages.report import Report
 from rposst_opt.reports.pages.unseen_policies import own_way
@@ -88,13 +89,11 @@ def _who_agrees(report: Report) -> tuple[str, str]:
     better = _better_by_others(report)
     if better is not None:
         return "0", f"others found a better test, at {better:.4g}"
-    answered = [finding.solution for finding in agreement.findings if finding not in agreement.dissenters]
-    in_time = [solution for solution in answered if solution is not None and solution.limit is None]
-    stopped = sum(solution is not None and solution.limit is not None for solution in answered)
-    notes = [f"{len(agreement.dissenters)} do not" if agreement.dissenters else "nobody disagrees"]
-    if stopped:
-        notes.append(f"{stopped} ran out of time")
-    return str(len(in_time)), "; ".join(notes)
+    counts = agreement.counts
+    notes = [f"{len(agreement.dissenters)} disagree" if agreement.dissenters else "nobody disagrees"]
+    told = (Verdict.PROVED_LESS, Verdict.FOUND_NOTHING, Verdict.NO_LICENCE, Verdict.CRASHED)
+    notes += [f"{counts[verdict]} {verdict.words}" for verdict in told if verdict in counts]
+    return str(counts.get(Verdict.AGREES, 0) + counts.get(Verdict.TIES, 0)), "; ".join(notes)
 
 
 def _better_by_others(report: Report) -> float | None:
@@ -208,8 +207,8 @@ def _agreement_rows(report: Report) -> list[dict[str, str]]:
     told = [
         {
             "backend": row["backend"],
-            "verdict": row["verdict"],
-            "kind": row["verdict"],
+            "verdict": Verdict(row["verdict"]).words,
+            "kind": row["verdict"].replace(" ", "-"),
             "objective": shown(row["objective"], ".9f"),
             "lower_bound": shown(row["lower_bound"], ".9f"),
             "seconds": shown(row["seconds"], ".2f"),

@@ -95,11 +95,18 @@ class CompilationWatch:
     def __init__(self) -> None:
         self.tell_seconds: list[Callable[[float], None]] = []
         self._has_told = False
+        self._under_way = 0  # functions that are being compiled, in all threads
         self._thread = threading.local()
+
+    @property
+    def is_compiling(self) -> bool:
+        """Whether something is being compiled just now, in any thread."""
+        return self._under_way > 0
 
     def on_start(self, event: Any) -> None:
         """Tell that something is being compiled."""
         self._started.append(time.perf_counter())
+        self._under_way += 1
         if _is_a_kernel(event) and not self._has_told:
             self._has_told = True
             kept = "once per installation" if FOLDER else "in every process, for no folder to keep them is writable"
@@ -108,6 +115,7 @@ class CompilationWatch:
     def on_end(self, event: Any) -> None:
         """Tell how long it took, and mark what was kept; whatever a kernel calls is compiled on the way."""
         seconds = time.perf_counter() - self._started.pop()
+        self._under_way -= 1
         if not _is_a_kernel(event):
             return
         dispatcher = event.data["dispatcher"]

@@ -1,0 +1,199 @@
+"""Do independent solvers agree, and if not, who is wrong and by which evidence?
+
+Every capable backend is run on the same problem, each in a process of its own, and every test that comes back is scored
+by `Problem`: such an objective is a fact, whoever found the test. A backend is named as disagreeing when
+
+1. its answer is none: it returns something that is no test for the problem, or none although nothing stopped it;
+2. its own value of its test, or its own losses in the tail, differ from the judge's;
+3. its lower bound is above an objective that somebody reached: a fact refutes the bound;
+4. it claims to find the optimum, was not stopped early, and somebody found a better test;
+5. it is a method with a rate, and misses the best objective by more than the rate allows.
+
+Differences are judged by each backend's own stated tolerance, relative to the scale of the losses. Different cases with
+the same objective are ties, and agree. Whoever proved less or found nothing in the time, crashed, has no licence, is
+not installed or cannot state the problem has contradicted nobody: that is told and counted apart, and never left out.
+"""
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from importlib import metadata
+
+import numpy as np
+
+from rposst_opt.backends import BACKENDS, entry_of, judge, make_backend, name_of, why_unusable
+from rposst_opt.contract import Backend, Candidate, Capabilities
+from rposst_opt.efficient_test import EfficientTest
+from rposst_opt.errors import BackendFailure, ProblemError, RposstError
+from rposst_opt.problem import Problem
+from rposst_opt.referee.evidence import weigh_evidence
+from rposst_opt.referee.findings import Agreement, Finding, Verdict
+from rposst_opt.referee.witnesses import Ending, Limits, Silence, ask_apart
+
+__all__ = ["PATIENCE_SECONDS", "TIME_LIMIT_SECONDS", "Agreement", "Finding", "Verdict", "agree"]
+
+TIME_LIMIT_SECONDS = 60.0  # for one backend on one problem
+PATIENCE_SECONDS = 30.0  # how long beyond its limit a backend is waited for; compiling does not count
+
+
+def agree(
+    problem: Problem,
+    backends: Sequence[str | Backend] | None = None,
+    *,
+    time_limit_seconds: float = TIME_LIMIT_SECONDS,
+    patience_seconds: float = PATIENCE_SECONDS,
+    most_bytes: float | None = None,
+    by_tuple: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> Agreement:
+    """Run every backend on a problem and say who agrees.
+
+    Parameters
+    ----------
+    problem : Problem
+    backends : sequence of str or Backend, optional
+        Names from `BACKENDS`, or backends made beforehand, which `cloudpickle` must be able to pass on to another
+        process; all that promise something by default, so none of the heuristics.
+    time_limit_seconds : float
+        For each backend.
+    patience_seconds : float
+        How long beyond its limit a backend is waited for before it counts as hanging.
+    most_bytes : float, optional
+        How much memory a backend may take, with all that it starts; half of the machine's by default.
+    by_tuple : bool
+        Compare the optimum of every single tuple as well.
+    progress : callable, optional
+        Called with the name of each backend before it runs.
+
+    Examples
+    --------
+    >>> import rposst_opt as ro
+    >>> problem = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0], [0.4, 0.4]], size=1)
+    >>> report = ro.agree(problem, backends=["regret-matching", "scipy-milp"])
+    >>> report.agreed, [finding.verdict.value for finding in report.findings]
+    (True, ['agrees', 'agrees'])
+    """
+    limits = _checked_limits(time_limit_seconds, patience_seconds, most_bytes)
+    witnesses = [name for name, entry in BACKENDS.items() if not entry.capabilities.is_heuristic]
+    asked = _named(witnesses if backends is None else backends)
+    findings = []
+    for name, backend in asked.items():
+        if progress is not None:
+            progress(name)
+        findings.append(_found(problem, name, backend, limits))
+    return Agreement(
+        problem=problem,
+        findings=tuple(weigh_evidence(problem, findings)),
+        by_tuple=tuple(
+            (cases, agree(alone, backends, **limits._asdict()))
+            for cases, alone in (_tuples_alone(problem) if by_tuple else ())
+        ),
+    )
+
+
+def _checked_limits(time_limit_seconds: float, patience_seconds: float, most_bytes: float | None) -> Limits:
+    for name, seconds in (("time_limit_seconds", time_limit_seconds), ("patience_seconds", patience_seconds)):
+        if not (math.isfinite(seconds) and seconds >= 0):
+            raise ProblemError(f"`{name}` must be a number from 0 on, got {seconds:g}.")
+    if most_bytes is not None and not most_bytes > 0:
+        raise ProblemError(f"`most_bytes` must be a number above 0, got {most_bytes:g}.")
+    return Limits(time_limit_seconds, patience_seconds, most_bytes)
+
+
+def _tuples_alone(problem: Problem) -> Iterator[tuple[tuple[int, ...], Problem]]:
+    """Each tuple as a problem in which nothing else can be chosen."""
+    for cases in problem.tuples():
+        yield tuple(sorted(cases)), problem.restricted_to(cases)
+
+
+def _named(backends: Sequence[str | Backend]) -> dict[str, str | Backend]:
+    """The backends by the names that they are given here: a second one of the same name gets a number."""
+    if not backends:
+        raise ProblemError("`backends` must name at least one backend.")
+    named: dict[str, str | Backend] = {}
+    for backend in backends:
+        if isinstance(backend, str):
+            entry_of(backend)
+        own = backend if isinstance(backend, str) else name_of(backend)
+        names = itertools.chain([own], (f"{own} ({number})" for number in itertools.count(2)))
+        named[next(name for name in names if name not in named)] = backend
+    return named
+
+
+def _found(problem: Problem, name: str, asked: str | Backend, limits: Limits) -> Finding:
+    """One backend's answer, scored by the judge; nothing is concluded from it yet."""
+    try:
+        backend = make_backend(asked, {}) if isinstance(asked, str) else asked
+    except RposstError as error:
+        return Finding(backend=name, verdict=Verdict.UNAVAILABLE, reason=str(error))
+    capabilities = backend.capabilities
+    reason = why_unusable(capabilities)
+    if reason is not None:
+        return Finding(backend=name, verdict=Verdict.UNAVAILABLE, reason=reason)
+    finding = Finding(
+        backend=name, verdict=Verdict.DISAGREES, version=_version_of(capabilities), capabilities=capabilities
+    )
+    reason = capabilities.why_not(problem)
+    if reason is not None:
+        return replace(finding, verdict=Verdict.DECLINED, reason=reason)
+    heard = ask_apart(problem, backend, limits)
+    if isinstance(heard, Silence):
+        verdict = Verdict.FOUND_NOTHING if heard.ending is Ending.HUNG else Verdict.CRASHED
+        return replace(finding, verdict=verdict, reason=heard.words)
+    if heard.no_licence is not None:
+        return replace(finding, verdict=Verdict.NO_LICENCE, reason=heard.no_licence)
+    if heard.raised is not None:
+        return replace(finding, verdict=Verdict.CRASHED, reason=f"it raised {heard.raised}")
+    return _scored(problem, finding, heard.returned, heard.seconds)
+
+
+def _scored(problem: Problem, finding: Finding, returned: object, seconds: float) -> Finding:
+    """What a backend returned, if it is an answer, with the judge's score."""
+    reason = _not_a_candidate(problem, returned)
+    if reason is not None:
+        return replace(finding, reason=reason)
+    assert isinstance(returned, Candidate)
+    finding = replace(finding, candidate=returned)
+    try:
+        # The bound is left out here: whether it is true is a question of evidence.
+        solution = judge(problem, replace(returned, lower_bound=-math.inf), finding.backend, 0.0, seconds)
+    except BackendFailure as error:
+        return replace(finding, reason=str(error))
+    if solution.test is not None:
+        return replace(finding, verdict=Verdict.AGREES, solution=solution)
+    if solution.limit is None:
+        return replace(finding, reason="it found no test, and nothing had stopped it")
+    reason = f"it found no test before {solution.limit.value} ended its run"
+    return replace(finding, verdict=Verdict.FOUND_NOTHING, reason=reason)
+
+
+def _not_a_candidate(problem: Problem, candidate: object) -> str | None:
+    """What is wrong with the form of an answer, before anybody looks at what it says."""
+    if candidate is None:
+        return "it returned nothing"
+    if not isinstance(candidate, Candidate):
+        return f"it returned a {type(candidate).__name__}, not a Candidate"
+    if not (candidate.test is None or isinstance(candidate.test, EfficientTest)):
+        return f"it returned a {type(candidate.test).__name__} as its test, not an EfficientTest"
+    if not isinstance(candidate.lower_bound, int | float | np.number):
+        return f"it returned {candidate.lower_bound!r} as its lower bound, not a number"
+    if candidate.claimed_losses is not None and np.shape(candidate.claimed_losses) != (problem.n_scenarios,):
+        shape = np.shape(candidate.claimed_losses)
+        return f"it returned losses of shape {shape} for {problem.n_scenarios} scenarios"
+    return None
+
+
+def _version_of(capabilities: Capabilities) -> str:
+    """The version of the package that does the solving, the last one required."""
+    return _version(capabilities.requires[-1]) if capabilities.requires else ""
+
+
+@functools.cache
+def _version(package: str) -> str:
+    """Looked up once in a process: finding and reading a package's metadata takes as long as a small problem."""
+    try:
+        return f"{package} {metadata.version(package)}"
+    except metadata.PackageNotFoundError:
+        return ""
