@@ -53,6 +53,7 @@ class ConvexSolver:
     crashes_after: str | None = None  # a package that must not be imported before it
     # From a time limit in seconds, options for programs with integers; None where it takes none, or not with curvature.
     with_integers: Callable[[float | None], dict[str, Any]] | None = None
+    bound: Callable[[Any], float] | None = None  # its bound for such a program, from what CVXPY keeps of the run
 
 
 @functools.cache
@@ -117,6 +118,7 @@ SOLVERS: dict[str, ConvexSolver] = {
         extra="solvers",
         options={"scip_params": {"presolving/maxrounds": 0, "propagating/maxroundsroot": 0, "misc/catchctrlc": False}},
         with_integers=_scip_with_integers,
+        bound=lambda kept: float(kept["model"].getDualbound()),
     ),
     "GUROBI": ConvexSolver(
         "gurobipy",
@@ -126,6 +128,7 @@ SOLVERS: dict[str, ConvexSolver] = {
         options={"BarConvTol": 1e-10, "BarQCPConvTol": 1e-10, "FeasibilityTol": 1e-9, "OptimalityTol": 1e-9},
         made_options=_silent_gurobi,
         with_integers=_gurobi_with_integers,
+        bound=lambda kept: float(kept.ObjBound),
     ),
     "MOSEK": ConvexSolver("mosek", 1e-6, conic=True, extra="mosek", with_integers=_mosek_with_integers),
 }
@@ -422,6 +425,7 @@ class ConvexSelection:
                 raise BackendFailure(f"{self.solver} ended with {selection.status!r} and no test.")
             return Candidate(test=None, lower_bound=-np.inf, limit=limit, stats=stats)
         claimed = float(selection.value) * epigraph.unit
+        bound = claimed if proved else self._bound(selection) * epigraph.unit
         slack = MIXED_INTEGER_TOLERANCE * problem.unit / 2
         return Candidate(
             test=selected_test(
@@ -429,9 +433,14 @@ class ConvexSelection:
                 dict(zip(problem.selectable_cases, chosen.value, strict=True)),
                 dict(zip(cases, program.weights.value, strict=True)),
             ),
-            lower_bound=max(claimed - slack if proved else -np.inf, problem.pieces.minimum()),
+            lower_bound=max(bound - slack, problem.pieces.minimum()),
             claimed_objective=claimed,
             claimed_losses=program.losses.value * epigraph.unit,
             limit=limit,
             stats=stats,
         )
+
+    def _bound(self, selection: cp.Problem) -> float:
+        """What the solver had proved when it was stopped, if CVXPY has kept it."""
+        bound = SOLVERS[self.solver].bound
+        return -np.inf if bound is None else bound(selection.solver_stats.extra_stats)

@@ -12,12 +12,14 @@ big-M constraint with M = 1, which is as tight as can be, since weights on the s
 have no variables at all.
 
 *What is believed.* PuLP's status 1 also covers a mere incumbent at a time limit, so `sol_status` decides; save for
-Gurobi, whose incumbents PuLP does not tell of, so that Gurobi itself is asked. A bound is the solver's own where it
-shows one (HiGHS, SCIP, Gurobi); CBC shows none, so its bound is the optimal value if it claims optimality, and -inf
-otherwise. A relative gap of zero is asked for, where solvers would stop at 1e-4.
+Gurobi, whose incumbents PuLP does not tell of, so that Gurobi itself is asked. A bound is the solver's own: HiGHS, SCIP
+and Gurobi are asked for it, and CBC writes it to its log if it was stopped; else it is the optimum that it claims. A
+relative gap of zero is asked for, where solvers would stop at 1e-4.
 """
 
 import importlib
+import re
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -44,6 +46,7 @@ from rposst_opt.problem import Need, Problem  # noqa: E402
 
 SOLVERS_INFINITY = 1e20  # what SCIP, and others above it, write for infinity
 PROVED_OPTIMAL, INCUMBENT_ONLY = 1, 2  # PuLP's sol_status
+CBC_BOUND, CBC_ROUNDING = re.compile(r"best possible (-?[0-9][0-9.e+-]*)"), 5e-6
 
 
 @dataclass(frozen=True)
@@ -51,21 +54,34 @@ class MilpSolver:
     """What has to be known about a solver that PuLP calls."""
 
     package: str  # its import name
-    make: Callable[[float | None, int | None], Any]  # from a time limit in seconds and a number of threads
-    bound: Callable[[Any], float] | None  # from the solver's own model, after solving; None: it shows no bound
+    make: Callable[[float | None, int | None, Path], Any]  # from a limit in seconds, threads, and a file for its log
+    bound: Callable[[Any, Path], float | None]  # from the solver's own model and its log, after solving, if it is there
     has_incumbent: Callable[[Any], bool] | None = None  # so too, where PuLP does not tell
     tolerance: float = 1e-6  # what its answers are good for, relative to the scale of the losses
     extra: str | None = None  # the extra of this distribution that installs it
 
 
-def _cbc(time_limit: float | None, threads: int | None) -> Any:
+def _cbc(time_limit: float | None, threads: int | None, log: Path) -> Any:
     with warnings.catch_warnings():
         # PuLP 4 will leave CBC out; until then it comes along, and its users are told to install it apart.
         warnings.simplefilter("ignore")
-        return pulp.PULP_CBC_CMD(msg=False, timeLimit=time_limit, threads=threads, gapRel=0, gapAbs=0)
+        return pulp.PULP_CBC_CMD(msg=False, timeLimit=time_limit, threads=threads, gapRel=0, gapAbs=0, logPath=str(log))
 
 
-def _highs(time_limit: float | None, threads: int | None) -> Any:
+def _bound_in_cbcs_log(model: Any, log: Path) -> float | None:
+    """The last bound that CBC tells of if it was stopped; what it says on the way to an optimum is less than that.
+
+    It writes six digits of it, which may be more than it has proved. Its last line on it has three, and is not read.
+    """
+    said = log.read_text(errors="replace") if log.exists() else ""
+    told = CBC_BOUND.findall(said)
+    if not told or "Optimal solution found" in said:
+        return None
+    bound = float(told[-1])
+    return bound - CBC_ROUNDING * abs(bound)
+
+
+def _highs(time_limit: float | None, threads: int | None, log: Path) -> Any:
     if threads is not None:
         importlib.import_module("highspy").Highs.resetGlobalScheduler(True)  # it has the threads of the run before
     tight = {
@@ -76,11 +92,11 @@ def _highs(time_limit: float | None, threads: int | None) -> Any:
     return pulp.HiGHS(msg=False, timeLimit=time_limit, threads=threads, gapRel=0, gapAbs=0, **tight)
 
 
-def _scip(time_limit: float | None, threads: int | None) -> Any:
+def _scip(time_limit: float | None, threads: int | None, log: Path) -> Any:
     return pulp.SCIP_PY(msg=False, timeLimit=time_limit, gapRel=0)  # it has one thread, and PuLP warns of any other
 
 
-def _gurobi(time_limit: float | None, threads: int | None) -> Any:
+def _gurobi(time_limit: float | None, threads: int | None, log: Path) -> Any:
     # In an environment of its own that is told to be silent first: settings are announced on standard output otherwise.
     # Zeros are for the environment too, since PuLP takes a gap or a time limit of zero for none at all.
     settings = {"OutputFlag": 0, "MIPGap": 0, "MIPGapAbs": 0, "FeasibilityTol": 1e-9, "IntFeasTol": 1e-9}
@@ -90,13 +106,13 @@ def _gurobi(time_limit: float | None, threads: int | None) -> Any:
 
 
 SOLVERS: dict[str, MilpSolver] = {
-    "CBC": MilpSolver("pulp", _cbc, bound=None),
-    "HIGHS": MilpSolver("highspy", _highs, lambda model: float(model.getInfo().mip_dual_bound)),
-    "SCIP": MilpSolver("pyscipopt", _scip, lambda model: float(model.getDualbound()), extra="solvers"),
+    "CBC": MilpSolver("pulp", _cbc, _bound_in_cbcs_log),
+    "HIGHS": MilpSolver("highspy", _highs, lambda model, log: float(model.getInfo().mip_dual_bound)),
+    "SCIP": MilpSolver("pyscipopt", _scip, lambda model, log: float(model.getDualbound()), extra="solvers"),
     "GUROBI": MilpSolver(
         "gurobipy",
         _gurobi,
-        lambda model: float(model.ObjBound),
+        lambda model, log: float(model.ObjBound),
         has_incumbent=lambda model: bool(model.SolCount > 0),
         extra="gurobi",
     ),
@@ -213,23 +229,21 @@ class MilpSelection:
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """State the program and have it solved."""
-        solver = SOLVERS[self.solver]
         started = time.perf_counter()
         program = selection_program(problem)
         built = time.perf_counter()
-        self._run(program, budget)
+        shown = self._run(program, budget)
         stats = Stats(build_seconds=built - started, solve_seconds=time.perf_counter() - built)
         proved = program.model.sol_status == PROVED_OPTIMAL
         limit = None if proved else Limit.TIME
         unit = program.epigraph.unit
-        shown = -SOLVERS_INFINITY if solver.bound is None else solver.bound(program.model.solverModel)
-        bound = shown * unit if shown > -SOLVERS_INFINITY else float("-inf")
+        bound = float("-inf") if shown is None or shown <= -SOLVERS_INFINITY else shown * unit
         if not (proved or self._has_incumbent(program)):
             if budget.reached() is None:
                 raise BackendFailure(f"{self.solver} ended with {pulp.LpStatus[program.model.status]!r} and no test.")
             return Candidate(test=None, lower_bound=bound, limit=limit, stats=stats)
         claimed = float(pulp.value(program.model.objective)) * unit
-        if proved and solver.bound is None:
+        if proved and shown is None:
             bound = claimed
         chosen = {case: y.value() for case, y in program.chosen.items()}
         weights = {case: w.value() for case, w in program.weights.items()}
@@ -242,11 +256,14 @@ class MilpSelection:
             stats=stats,
         )
 
-    def _run(self, program: SelectionProgram, budget: Budget) -> None:
-        """Have the program solved; a solver's refusal is told as such."""
+    def _run(self, program: SelectionProgram, budget: Budget) -> float | None:
+        """Have the program solved, and the solver's own bound, if it shows one; a refusal is told as such."""
         solver = SOLVERS[self.solver]
         try:
-            program.model.solve(solver.make(budget.time_limit_seconds, self.threads))
+            with tempfile.TemporaryDirectory(prefix="rposst-") as folder:
+                log = Path(folder) / "log"
+                program.model.solve(solver.make(budget.time_limit_seconds, self.threads, log))
+                return solver.bound(program.model.solverModel, log)
         except refusals_of(solver.package) as error:
             raise as_failure(self.solver, solver.package, error) from None
 

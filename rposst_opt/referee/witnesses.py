@@ -32,6 +32,7 @@ logger = logging.getLogger("rposst_opt")
 
 MOST_IDLE = 40  # witnesses that wait for another question
 GLANCE_SECONDS = 0.1  # between two looks at the memory of a witness
+BURYING_SECONDS = 5.0  # for the system to end what was killed
 MEMORY_SHARE = 0.5  # of the machine's, that a witness and all it starts may take unless told otherwise
 OWN_PACKAGES = ("rposst_opt", "formulations")
 # Not as a module by its name, which would be there twice then: what is passed on is known by the module of its class.
@@ -168,8 +169,11 @@ class Witness:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.number, signal.SIGKILL)
         code = nursery().bury(self.number)
-        with contextlib.suppress(ProcessLookupError):  # what it had started in the meantime
-            os.killpg(self.number, signal.SIGKILL)
+        given_up = time.monotonic() + BURYING_SECONDS
+        while processes_of_group(self.number) - {self.number} and time.monotonic() < given_up:
+            with contextlib.suppress(ProcessLookupError):  # what it had started in the meantime
+                os.killpg(self.number, signal.SIGKILL)
+            time.sleep(0.001)
         return code
 
     @property
