@@ -1,5 +1,6 @@
 """Solvers in processes of their own: whatever one does is told as what it is, nothing is left, and nobody is harmed."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -182,6 +183,25 @@ def test_a_backend_that_cannot_be_loaded_elsewhere_is_told() -> None:
     (finding,) = ro.agree(PROBLEM, [Fragile(crashes)]).findings
     assert finding.verdict is ro.Verdict.CRASHED
     assert "it cannot be loaded in a process of its own" in finding.reason
+
+
+def test_a_module_that_cannot_be_imported_harms_no_other_witness() -> None:
+    number, ear = witnesses.nursery().start("rposst_opt.not_there")
+    ear.close()
+    assert witnesses.nursery().bury(number) == 0
+    assert asked(Wild(process_number)) < 0
+
+
+def test_a_copy_of_this_process_has_witnesses_of_its_own() -> None:
+    backend = Wild(process_number)
+    first = asked(backend)
+    copy = os.fork()
+    if copy == 0:
+        with contextlib.suppress(BaseException):
+            os._exit(0 if asked(backend) not in (first, -os.getpid()) else 1)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1]) == 0
+    assert asked(backend) == first
 
 
 @pytest.fixture

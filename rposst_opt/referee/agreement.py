@@ -30,7 +30,7 @@ from rposst_opt.errors import BackendFailure, ProblemError, RposstError
 from rposst_opt.problem import Problem
 from rposst_opt.referee.evidence import weigh_evidence
 from rposst_opt.referee.findings import Agreement, Finding, Verdict
-from rposst_opt.referee.witnesses import Ending, Limits, Silence, ask_apart
+from rposst_opt.referee.witnesses import Limits, Silence, ask_apart
 
 __all__ = ["PATIENCE_SECONDS", "TIME_LIMIT_SECONDS", "Agreement", "Finding", "Verdict", "agree"]
 
@@ -140,7 +140,7 @@ def _found(problem: Problem, name: str, asked: str | Backend, limits: Limits) ->
         return replace(finding, verdict=Verdict.DECLINED, reason=reason)
     heard = ask_apart(problem, backend, limits)
     if isinstance(heard, Silence):
-        verdict = Verdict.FOUND_NOTHING if heard.ending is Ending.HUNG else Verdict.CRASHED
+        verdict = Verdict.FOUND_NOTHING if heard.has_hung else Verdict.CRASHED
         return replace(finding, verdict=verdict, reason=heard.words)
     if heard.no_licence is not None:
         return replace(finding, verdict=Verdict.NO_LICENCE, reason=heard.no_licence)

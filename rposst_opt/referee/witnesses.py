@@ -16,7 +16,6 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from enum import StrEnum
 from multiprocessing import Pipe, reduction
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -44,19 +43,11 @@ tend(int(handle))
 """
 
 
-class Ending(StrEnum):
-    """How a witness ended instead of answering."""
-
-    HUNG = "it did not stop"
-    TOOK_TOO_MUCH_MEMORY = "it took too much memory"
-    DIED = "it died"
-
-
 class Silence(NamedTuple):
-    """No answer, and why."""
+    """No answer, and why: it did not stop in time, or it has died, or it had to be killed."""
 
-    ending: Ending
     words: str
+    has_hung: bool = False
 
 
 class Limits(NamedTuple):
@@ -148,10 +139,10 @@ class Witness:
                 deadline = time.monotonic() + seconds
             elif memory_of_group(self.number) > most_bytes:
                 self.kill()
-                return Silence(Ending.TOOK_TOO_MUCH_MEMORY, f"it took more than {most_bytes / 2**20:,.0f} MB of memory")
+                return Silence(f"it took more than {most_bytes / 2**20:,.0f} MB of memory")
             elif time.monotonic() > deadline:
                 self.kill()
-                return Silence(Ending.HUNG, f"it did not answer within {seconds:g} s, its limit and some patience")
+                return Silence(f"it did not answer within {seconds:g} s, its limit and some patience", has_hung=True)
 
     def _listen(self) -> object:
         """What it says next; None if it says nothing for a moment."""
@@ -160,7 +151,7 @@ class Witness:
                 return None
             heard: object = cloudpickle.loads(self._connection.recv_bytes())
         except (EOFError, OSError):
-            return Silence(Ending.DIED, exit_words(self.kill()))
+            return Silence(exit_words(self.kill()))
         return heard
 
     def kill(self) -> int:
@@ -194,6 +185,15 @@ def exit_words(code: int) -> str:
 
 
 _idle: OrderedDict[bytes, Witness] = OrderedDict()  # by the backend that they ask, the longest idle first
+
+
+def _belong_to_nobody() -> None:
+    """A copy of this process has witnesses of its own: two that ask the same one would hear each other's answers."""
+    nursery.cache_clear()
+    _idle.clear()
+
+
+os.register_at_fork(after_in_child=_belong_to_nobody)
 
 
 def ask_apart(problem: Problem, backend: Backend, limits: Limits) -> Answer | Silence:

@@ -211,8 +211,9 @@ def _call_with_room(function: Callable[..., Any], arguments: tuple[Any, ...]) ->
 
 
 # CPython keeps frames in chunks of 16 kB, and gives the last one back to the system whenever it is left. Where a chunk
-# ends in the middle of numba's recursion, it is fetched and given back for every call: a sixth of the time of compiling
-# was spent so. A function that claims to need much stack gets a chunk of a megabyte, with room for those above it.
+# ends in the middle of numba's recursion, it is fetched and given back for every call: up to a sixth of the time of
+# compiling was spent so. A function that claims to need much stack gets a chunk of a megabyte, with room for those
+# above it.
 _call_with_room.__code__ = _call_with_room.__code__.replace(co_stacksize=70_000)
 
 
