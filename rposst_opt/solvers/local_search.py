@@ -198,7 +198,7 @@ class _Climber:
         rows = found.rows.copy()
         found = self.settle(rows)
         while True:
-            outside = np.setdiff1d(self.selectable, rows)
+            outside = self._outside(rows)
             cheap = outside[self.prices[outside] < found.value - IMPROVEMENT]
             candidates = _cheapest_first(cheap, self.prices)[: self.breadth]
             places = self.n_fixed + np.argsort(np.round(found.weights[self.n_fixed :], DIGITS), kind="stable")
@@ -226,12 +226,19 @@ class _Climber:
         """Swap a few cases at random, for cheap ones rather than for dear ones."""
         self.settle(found.rows)
         rows = found.rows.copy()
-        outside = np.setdiff1d(self.selectable, rows)
+        outside = self._outside(rows)
         count = min(len(outside), len(rows) - self.n_fixed, int(self.rng.integers(1, 5)))
         near = _cheapest_first(outside, self.prices)[: max(4 * self.breadth, count)]
         places = self.n_fixed + self.rng.choice(len(rows) - self.n_fixed, count, replace=False)
         rows[places] = self.rng.choice(near, count, replace=False)
         return rows
+
+    def _outside(self, rows: IntArray) -> IntArray:
+        """The cases that may be chosen and are not among these, ascending."""
+        is_outside = np.full(len(self.prices), True)  # np.setdiff1d would sort, and take ten times as long
+        is_outside[rows] = False
+        outside: IntArray = self.selectable[is_outside[self.selectable]]
+        return outside
 
 
 class Climb:
