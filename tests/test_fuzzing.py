@@ -334,6 +334,7 @@ def test_the_script_with_the_package_states_the_same_problem(
         drawn=problem,
         backend=DirectMilp(),
         name="scipy-milp",
+        is_in_the_table=True,
         finding=finding,
         agreement=ro.Agreement(problem=problem, findings=(finding,)),
     )

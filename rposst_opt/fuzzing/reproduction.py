@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from rposst_opt import __version__
-from rposst_opt.backends import BACKENDS, solve
+from rposst_opt.backends import solve
 from rposst_opt.checking.verification import verify_certificate
 from rposst_opt.contract import Backend
 from rposst_opt.fuzzing.scripts import Script, Truth, model_files, script_for
@@ -36,6 +36,8 @@ class Contradicted:
         As it was drawn.
     backend : Backend
         Who contradicts, by the name of `name`.
+    is_in_the_table : bool
+        Whether that name is all that it takes to make it.
     finding : Finding
         What it says of the small problem.
     agreement : Agreement
@@ -47,6 +49,7 @@ class Contradicted:
     drawn: Problem
     backend: Backend
     name: str
+    is_in_the_table: bool
     finding: Finding
     agreement: Agreement
 
@@ -66,7 +69,7 @@ def folder_of(found: Contradicted) -> dict[str, str]:
     if script is not None:
         files |= {SCRIPT: script.text, **script.files}
         ran = run_script(files, script.arguments)
-    if found.name in BACKENDS:
+    if found.is_in_the_table:
         files[WITH_THE_PACKAGE] = with_the_package(found)
     return files | {"README.md": _readme(found, files, script, ran)}
 

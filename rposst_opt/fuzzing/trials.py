@@ -137,6 +137,7 @@ class Trial:
             drawn=problem,
             backend=made(backend),
             name=finding.backend,
+            is_in_the_table=isinstance(backend, str),
             finding=shown.finding,
             agreement=shown.agreement,
         )
