@@ -254,9 +254,23 @@ def test_the_honest_have_no_folder() -> None:
     assert outcome.folders == {}
 
 
+PROBLEM = ro.Problem(results=[[0.0, 1.0, 0.2], [1.0, 0.0, 0.9], [0.4, 0.3, 0.7]], size=2, measure=ro.CVaR(0.5))
+
+
+def a_negative_weight(problem: ro.Problem, candidate: ro.Candidate) -> ro.Candidate:
+    assert candidate.test is not None
+    return replace(candidate, test=smuggled(candidate.test, [1.5, -0.5]))
+
+
+def test_weights_that_sum_to_one_and_are_no_weights_are_no_answer() -> None:
+    honest, liar = ro.agree(PROBLEM, ["scipy-milp", Liar(lies=a_negative_weight)]).findings
+    assert honest.verdict is ro.Verdict.AGREES
+    assert (liar.verdict, liar.contradiction) == (ro.Verdict.DISAGREES, ro.Contradiction.NO_ANSWER)
+    assert "must be non-negative and sum to 1, got [1.5, -0.5]" in liar.reason
+
+
 # Scripts
 
-PROBLEM = ro.Problem(results=[[0.0, 1.0, 0.2], [1.0, 0.0, 0.9], [0.4, 0.3, 0.7]], size=2, measure=ro.CVaR(0.5))
 SOLVERS: dict[str, ro.Backend] = {
     "HIGHS": MilpSelection(solver="HIGHS"),
     "SCIP": MilpSelection(solver="SCIP"),
