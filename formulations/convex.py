@@ -149,8 +149,9 @@ class TupleOptimum(NamedTuple):
 class TupleProgram:
     """The program of one tuple: compiled once, solved for every tuple of the same width."""
 
-    def __init__(self, epigraph: Epigraph, width: int, solver: str) -> None:
+    def __init__(self, epigraph: Epigraph, width: int, solver: str, *, own_options: bool = False) -> None:
         self.epigraph, self.solver = epigraph, solver
+        self.options: Mapping[str, Any] = {} if own_options else SOLVERS[solver].options
         n_policies, d = epigraph.results.shape[1], len(epigraph.full_scores)
         self.tuple_results = cp.Parameter((n_policies, width))
         self.tuple_noise = cp.Parameter(width, nonneg=True) if len(epigraph.noise) else None
@@ -224,7 +225,7 @@ class TupleProgram:
     def solve(self, cases: tuple[int, ...]) -> TupleOptimum:
         """Find the best weights of these cases."""
         self.be_about(cases)
-        run_solver(self.program, self.solver, SOLVERS[self.solver].options)
+        run_solver(self.program, self.solver, self.options)
         weights = self.weights.value
         if weights is None or not np.isfinite(weights).all() or not np.maximum(weights, 0).sum() > 0:
             raise BackendFailure(f"{self.solver} returned no weights for {list(cases)}: {self.program.status}.")
@@ -307,9 +308,12 @@ class ConvexEnumeration:
     ----------
     solver : str
         A name from `SOLVERS`.
+    own_options : bool
+        Whether the solver keeps its own defaults, in the place of the options that programs of this shape need.
     """
 
     solver: str = "CLARABEL"
+    own_options: bool = False
 
     @property
     def capabilities(self) -> Capabilities:
@@ -330,7 +334,7 @@ class ConvexEnumeration:
         """Solve the program of every tuple, as far as the budget allows."""
         started = time.perf_counter()
         epigraph = make_epigraph(problem)
-        program = TupleProgram(epigraph, problem.n_chosen, self.solver)
+        program = TupleProgram(epigraph, problem.n_chosen, self.solver, own_options=self.own_options)
         built = time.perf_counter()
         best: EfficientTest | None = None
         claims: TupleOptimum | None = None
@@ -346,8 +350,8 @@ class ConvexEnumeration:
                 budget.tell(Progress(done=done, total=problem.n_tuples, objective=objective))
                 if done < problem.n_tuples and (limit := budget.reached()) is not None:
                     everything = problem.eligible_cases
-                    relaxed = TupleProgram(epigraph, len(everything), self.solver).solve(everything)
-                    lower_bound = min(lower_bound, relaxed.lower_bound)
+                    relaxed = TupleProgram(epigraph, len(everything), self.solver, own_options=self.own_options)
+                    lower_bound = min(lower_bound, relaxed.solve(everything).lower_bound)
                     break
         return Candidate(
             test=best,

@@ -45,6 +45,11 @@ from rposst_opt.errors import BackendFailure, ProblemError  # noqa: E402
 from rposst_opt.problem import Need, Problem  # noqa: E402
 
 SOLVERS_INFINITY = 1e20  # what SCIP, and others above it, write for infinity
+HIGHS_OPTIONS = {
+    "primal_feasibility_tolerance": 1e-9,
+    "dual_feasibility_tolerance": 1e-9,
+    "mip_feasibility_tolerance": 1e-9,
+}
 PROVED_OPTIMAL, INCUMBENT_ONLY = 1, 2  # PuLP's sol_status
 CBC_BOUND, CBC_ROUNDING = re.compile(r"best possible (-?[0-9][0-9.e+-]*)"), 5e-6
 
@@ -84,12 +89,7 @@ def _bound_in_cbcs_log(model: Any, log: Path) -> float | None:
 def _highs(time_limit: float | None, threads: int | None, log: Path) -> Any:
     if threads is not None:
         importlib.import_module("highspy").Highs.resetGlobalScheduler(True)  # it has the threads of the run before
-    tight = {
-        "primal_feasibility_tolerance": 1e-9,
-        "dual_feasibility_tolerance": 1e-9,
-        "mip_feasibility_tolerance": 1e-9,
-    }
-    return pulp.HiGHS(msg=False, timeLimit=time_limit, threads=threads, gapRel=0, gapAbs=0, **tight)
+    return pulp.HiGHS(msg=False, timeLimit=time_limit, threads=threads, gapRel=0, gapAbs=0, **HIGHS_OPTIONS)
 
 
 def _scip(time_limit: float | None, threads: int | None, log: Path) -> Any:

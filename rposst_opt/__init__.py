@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from rposst_opt.errors import Unsupported as Unsupported
     from rposst_opt.files.reading import ResultTable as ResultTable
     from rposst_opt.files.reading import read_results as read_results
+    from rposst_opt.fuzzing.run import FuzzingReport as FuzzingReport
+    from rposst_opt.fuzzing.run import fuzz as fuzz
     from rposst_opt.losses import AbsoluteError as AbsoluteError
     from rposst_opt.losses import EpsilonInsensitiveError as EpsilonInsensitiveError
     from rposst_opt.losses import HuberError as HuberError
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from rposst_opt.problem import Problem as Problem
     from rposst_opt.referee.agreement import agree as agree
     from rposst_opt.referee.findings import Agreement as Agreement
+    from rposst_opt.referee.findings import Contradiction as Contradiction
     from rposst_opt.referee.findings import Verdict as Verdict
     from rposst_opt.reports import analysis as analysis
     from rposst_opt.reports import plots as plots
@@ -83,7 +86,7 @@ if TYPE_CHECKING:
 # without waiting for NumPy.
 _HOMES = {
     "referee.agreement": ("agree",),
-    "referee.findings": ("Agreement", "Verdict"),
+    "referee.findings": ("Agreement", "Contradiction", "Verdict"),
     "backends": ("BACKENDS", "solve"),
     "solvers.bounds": ("regret_matching_gap",),
     "certificate": ("Certificate", "CertificateCut"),
@@ -101,6 +104,7 @@ _HOMES = {
         "Unsupported",
     ),
     "files.reading": ("ResultTable", "read_results"),
+    "fuzzing.run": ("FuzzingReport", "fuzz"),
     "backends.iterative": ("IterativeSelection", "select_iteratively"),
     "losses": (
         "AbsoluteError",

@@ -20,6 +20,7 @@ LAYERS = (
     {"referee"},  # it asks solvers, by their backends
     {"files"},
     {"unseen"},
+    {"fuzzing"},  # it runs trials of the referee as `unseen` runs its own
     {"reports"},
     {"experiments"},
     {"cli", "sklearn"},  # the doors: nothing imports them
@@ -162,6 +163,7 @@ def test_no_modules_import_each_other() -> None:
         ("rposst_opt.reports.analysis", "rposst_opt.experiments.methods"),
         ("rposst_opt.unseen.runner", "rposst_opt.cli"),
         ("rposst_opt.unseen.validation", "rposst_opt.sklearn"),
+        ("rposst_opt.referee.agreement", "rposst_opt.fuzzing.families"),
         ("rposst_opt.cli.validating", "rposst_opt.sklearn.selector"),
         ("rposst_opt.sklearn.selector", "rposst_opt.cli.options"),
         ("rposst_opt.solvers.kernels.response", "formulations.epigraph"),

@@ -17,6 +17,7 @@ import rposst_opt
 from rposst_opt.cli.comparing import agree, backends, calibrate
 from rposst_opt.cli.experiments import domain, reproduce
 from rposst_opt.cli.handing_over import write_subset
+from rposst_opt.cli.refereeing import referee
 from rposst_opt.cli.reporting import explore, report
 from rposst_opt.cli.solving import demo, export, score, solve
 from rposst_opt.cli.terminal import warnings_as_notices
@@ -43,6 +44,7 @@ for command in (
     explore,
     verify,
     agree,
+    referee,
     export,
     backends,
     calibrate,

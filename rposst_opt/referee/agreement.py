@@ -23,13 +23,14 @@ from importlib import metadata
 
 import numpy as np
 
+from rposst_opt.arrays import on_the_simplex
 from rposst_opt.backends import BACKENDS, entry_of, judge, make_backend, name_of, why_unusable
 from rposst_opt.contract import Backend, Candidate, Capabilities
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import BackendFailure, ProblemError, RposstError
 from rposst_opt.problem import Problem
 from rposst_opt.referee.evidence import weigh_evidence
-from rposst_opt.referee.findings import Agreement, Finding, Verdict
+from rposst_opt.referee.findings import Agreement, Contradiction, Finding, Verdict
 from rposst_opt.referee.witnesses import Limits, Silence, ask_apart
 
 __all__ = ["PATIENCE_SECONDS", "TIME_LIMIT_SECONDS", "Agreement", "Finding", "Verdict", "agree"]
@@ -151,20 +152,21 @@ def _found(problem: Problem, name: str, asked: str | Backend, limits: Limits) ->
 
 def _scored(problem: Problem, finding: Finding, returned: object, seconds: float) -> Finding:
     """What a backend returned, if it is an answer, with the judge's score."""
+    none = replace(finding, contradiction=Contradiction.NO_ANSWER)
     reason = _not_a_candidate(problem, returned)
     if reason is not None:
-        return replace(finding, reason=reason)
+        return replace(none, reason=reason)
     assert isinstance(returned, Candidate)
     finding = replace(finding, candidate=returned)
     try:
         # The bound is left out here: whether it is true is a question of evidence.
         solution = judge(problem, replace(returned, lower_bound=-math.inf), finding.backend, 0.0, seconds)
     except BackendFailure as error:
-        return replace(finding, reason=str(error))
+        return replace(none, candidate=returned, reason=str(error))
     if solution.test is not None:
         return replace(finding, verdict=Verdict.AGREES, solution=solution)
     if solution.limit is None:
-        return replace(finding, reason="it found no test, and nothing had stopped it")
+        return replace(none, candidate=returned, reason="it found no test, and nothing had stopped it")
     reason = f"it found no test before {solution.limit.value} ended its run"
     return replace(finding, verdict=Verdict.FOUND_NOTHING, reason=reason)
 
@@ -177,11 +179,23 @@ def _not_a_candidate(problem: Problem, candidate: object) -> str | None:
         return f"it returned a {type(candidate).__name__}, not a Candidate"
     if not (candidate.test is None or isinstance(candidate.test, EfficientTest)):
         return f"it returned a {type(candidate.test).__name__} as its test, not an EfficientTest"
+    off = None if candidate.test is None else _off_the_simplex(candidate.test)
+    if off is not None:
+        return off
     if not isinstance(candidate.lower_bound, int | float | np.number):
         return f"it returned {candidate.lower_bound!r} as its lower bound, not a number"
     if candidate.claimed_losses is not None and np.shape(candidate.claimed_losses) != (problem.n_scenarios,):
         shape = np.shape(candidate.claimed_losses)
         return f"it returned losses of shape {shape} for {problem.n_scenarios} scenarios"
+    return None
+
+
+def _off_the_simplex(test: EfficientTest) -> str | None:
+    """What is wrong with the weights of a test that was not made as tests are, with their checks."""
+    try:
+        on_the_simplex(test.weights, may_be_less=test.has_offset)
+    except ProblemError as error:
+        return f"it returned what is no test: {error}"
     return None
 
 

@@ -7,14 +7,26 @@ numbers. The rules are those of `rposst_opt.referee.agreement`.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from rposst_opt.backends import judge
 from rposst_opt.contract import Candidate, Capabilities
 from rposst_opt.problem import Problem
-from rposst_opt.referee.findings import Finding, Verdict
+from rposst_opt.referee.findings import Contradiction, Finding, Verdict
 from rposst_opt.solution import Solution, Status
+
+
+class Objection(NamedTuple):
+    """What an answer contradicts, and the evidence in a sentence."""
+
+    contradiction: Contradiction
+    words: str
+
+    def told_of(self, finding: Finding) -> Finding:
+        """The finding, as one that disagrees."""
+        return replace(finding, verdict=Verdict.DISAGREES, contradiction=self.contradiction, reason=self.words)
 
 
 def weigh_evidence(problem: Problem, findings: Sequence[Finding]) -> list[Finding]:
@@ -32,7 +44,7 @@ def _weighed(problem: Problem, finding: Finding, best: Finding) -> Finding:
     if finding.candidate is None or finding.capabilities is None or finding.verdict is not Verdict.FOUND_NOTHING:
         return finding
     objection = _refuted_bound(finding.candidate, best, problem.allowance(finding.capabilities.tolerance))
-    return finding if objection is None else replace(finding, verdict=Verdict.DISAGREES, reason=objection)
+    return finding if objection is None else objection.told_of(finding)
 
 
 def _held_against(problem: Problem, finding: Finding, best: Finding) -> Finding:
@@ -46,7 +58,7 @@ def _held_against(problem: Problem, finding: Finding, best: Finding) -> Finding:
     )
     bound = min(candidate.lower_bound, solution.objective)
     if objection is not None:
-        return replace(finding, verdict=Verdict.DISAGREES, reason=objection)
+        return objection.told_of(finding)
     judged = judge(
         problem, replace(candidate, lower_bound=bound), finding.backend, capabilities.tolerance, solution.seconds
     )
@@ -61,14 +73,15 @@ def _held_against(problem: Problem, finding: Finding, best: Finding) -> Finding:
     return replace(finding, solution=judged, verdict=Verdict.AGREES)
 
 
-def _false_claim(problem: Problem, candidate: Candidate, solution: Solution, allowance: float) -> str | None:
+def _false_claim(problem: Problem, candidate: Candidate, solution: Solution, allowance: float) -> Objection | None:
     """Rule 2: what the backend says of its own test."""
     assert solution.test is not None
     claimed = candidate.claimed_objective
     if claimed is not None and not abs(claimed - solution.objective) <= allowance:
-        return (
+        return Objection(
+            Contradiction.FALSE_VALUE,
             f"it says that its test is worth {claimed:.9g}, and the judge says {solution.objective:.9g}: "
-            f"off by {abs(claimed - solution.objective):.3g}, with {allowance:.3g} allowed"
+            f"off by {abs(claimed - solution.objective):.3g}, with {allowance:.3g} allowed",
         )
     if candidate.claimed_losses is not None:
         losses = problem.losses(solution.test)
@@ -79,29 +92,31 @@ def _false_claim(problem: Problem, candidate: Candidate, solution: Solution, all
         worst = int(np.argmax(np.nan_to_num(misses, nan=np.inf)))
         if not misses[worst] <= allowance:
             policy = problem.policy_names[problem.scenarios.policies[worst]]
-            return (
+            return Objection(
+                Contradiction.FALSE_VALUE,
                 f"in the tail, it says that scenario {worst} (policy {policy!r}) loses "
-                f"{candidate.claimed_losses[worst]:.9g}, and the judge says {losses[worst]:.9g}"
+                f"{candidate.claimed_losses[worst]:.9g}, and the judge says {losses[worst]:.9g}",
             )
     return None
 
 
-def _refuted_bound(candidate: Candidate, best: Finding, allowance: float) -> str | None:
+def _refuted_bound(candidate: Candidate, best: Finding, allowance: float) -> Objection | None:
     """Rule 3: a bound above what was reached."""
     bound, reached = candidate.lower_bound, best.objective
     if math.isnan(bound):
-        return "its lower bound is NaN"
+        return Objection(Contradiction.REFUTED_BOUND, "its lower bound is NaN")
     if bound > reached + allowance:
-        return (
+        return Objection(
+            Contradiction.REFUTED_BOUND,
             f"its lower bound {bound:.9g} is refuted by {best.backend}'s test at {reached:.9g}: "
-            f"off by {bound - reached:.3g}, with {allowance:.3g} allowed"
+            f"off by {bound - reached:.3g}, with {allowance:.3g} allowed",
         )
     return None
 
 
 def _missed_optimum(
     problem: Problem, finding: Finding, capabilities: Capabilities, best: Finding, allowance: float
-) -> str | None:
+) -> Objection | None:
     """Rules 4 and 5: a better test exists than the method may miss."""
     assert finding.solution is not None and finding.candidate is not None
     if finding.candidate.limit is not None or capabilities.is_heuristic:
@@ -112,8 +127,9 @@ def _missed_optimum(
             return None
         allowance += capabilities.promised_gap(problem.stated)
     if missed > allowance:
-        return (
+        return Objection(
+            Contradiction.MISSED_OPTIMUM,
             f"its test is at {finding.solution.objective:.9g}, and {best.backend} found one at "
-            f"{best.objective:.9g}: off by {missed:.3g}, with {allowance:.3g} allowed"
+            f"{best.objective:.9g}: off by {missed:.3g}, with {allowance:.3g} allowed",
         )
     return None

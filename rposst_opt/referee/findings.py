@@ -30,6 +30,15 @@ class Verdict(StrEnum):
         return {"declined": "cannot state this problem", "unavailable": "not installed"}.get(self.value, self.value)
 
 
+class Contradiction(StrEnum):
+    """What is wrong with an answer that disagrees: the rules of `rposst_opt.referee.agreement`, each in a few words."""
+
+    NO_ANSWER = "no answer"
+    FALSE_VALUE = "a false value of its own test"
+    REFUTED_BOUND = "a bound that a test refutes"
+    MISSED_OPTIMUM = "a worse test than it promises"
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Finding(ByValue, Shown):
     """One backend's answer and what is to be said of it.
@@ -40,6 +49,8 @@ class Finding(ByValue, Shown):
     verdict : Verdict
     reason : str
         Why, with the numbers and the evidence; empty when there is nothing to explain.
+    contradiction : Contradiction or None
+        Which rule it breaks, if it disagrees.
     solution : Solution or None
     candidate : Candidate or None
         What the backend itself handed back.
@@ -52,6 +63,7 @@ class Finding(ByValue, Shown):
     backend: str
     verdict: Verdict
     reason: str = ""
+    contradiction: Contradiction | None = None
     solution: Solution | None = None
     candidate: Candidate | None = None
     version: str = ""
