@@ -144,6 +144,7 @@ class TupleOptimum(NamedTuple):
     lower_bound: float
     claimed_objective: float
     claimed_losses: FloatArray
+    is_finished: bool  # by the solver's own account; if not, it claims nothing, and its bound is true all the same
 
 
 class TupleProgram:
@@ -237,6 +238,7 @@ class TupleProgram:
             lower_bound=float(self.cut()[list(cases)].min()),
             claimed_objective=float(self.program.value) * unit,
             claimed_losses=self.losses.value * unit,
+            is_finished=self.program.status == cp.OPTIMAL,
         )
 
     def cut(self) -> FloatArray:
@@ -338,7 +340,7 @@ class ConvexEnumeration:
         built = time.perf_counter()
         best: EfficientTest | None = None
         claims: TupleOptimum | None = None
-        objective, lower_bound, done, limit = np.inf, np.inf, 0, None
+        objective, lower_bound, done, limit, all_finished = np.inf, np.inf, 0, None, True
         with budget.listening_for_interrupts():
             for optimum in tuple_optima(problem, program):
                 test = problem.test(cases=optimum.cases, weights=optimum.weights)
@@ -346,6 +348,7 @@ class ConvexEnumeration:
                 if value < objective:
                     best, objective, claims = test, value, optimum
                 lower_bound = min(lower_bound, optimum.lower_bound)
+                all_finished = all_finished and optimum.is_finished
                 done += 1
                 budget.tell(Progress(done=done, total=problem.n_tuples, objective=objective))
                 if done < problem.n_tuples and (limit := budget.reached()) is not None:
@@ -353,6 +356,11 @@ class ConvexEnumeration:
                     relaxed = TupleProgram(epigraph, len(everything), self.solver, own_options=self.own_options)
                     lower_bound = min(lower_bound, relaxed.solve(everything).lower_bound)
                     break
+        is_proved = objective - lower_bound <= problem.allowance(self.capabilities.tolerance)
+        if limit is None and not (all_finished or is_proved):
+            limit = Limit.SOLVER
+        if claims is not None and not claims.is_finished:
+            claims = None
         return Candidate(
             test=best,
             lower_bound=max(lower_bound, problem.pieces.minimum()),

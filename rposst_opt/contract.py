@@ -26,6 +26,7 @@ class Limit(StrEnum):
 
     TIME = "the time limit"
     INTERRUPT = "an interrupt"
+    SOLVER = "the solver's own limit"  # of iterations or of accuracy, by its own account
 
 
 @dataclass(frozen=True, kw_only=True)

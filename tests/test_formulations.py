@@ -343,6 +343,23 @@ def test_a_solver_stopped_far_too_early_still_yields_a_true_lower_bound(
             assert problem.objective(problem.test(cases=cases, weights=optimum.weights)) >= best - rounding(problem)
 
 
+@pytest.mark.parametrize(("solver", "options"), [("SCS", {"max_iters": 5}), ("OSQP", {"max_iter": 10})])
+def test_a_solver_that_does_not_finish_claims_nothing_and_what_it_has_is_scored(
+    solver: str, options: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = small_problems()["cvar"]
+    finished = ConvexEnumeration(solver=solver).solve(problem, ro.Budget())
+    assert finished.limit is None and finished.claimed_objective is not None
+
+    monkeypatch.setitem(convex.SOLVERS, solver, replace(convex.SOLVERS[solver], options=options))
+    solution = ro.solve(problem, ConvexEnumeration(solver=solver))
+    assert (solution.status, solution.limit) == (ro.Status.FEASIBLE, ro.Limit.SOLVER)
+    assert solution.objective > brute_force(problem) + 1e-3  # so that it had something to be wrong about
+    assert solution.lower_bound <= brute_force(problem) + rounding(problem)
+    candidate = ConvexEnumeration(solver=solver).solve(problem, ro.Budget())
+    assert (candidate.claimed_objective, candidate.claimed_losses) == (None, None)
+
+
 @pytest.mark.parametrize("solver", ["CLARABEL", "HIGHS"])
 def test_without_time_the_enumeration_has_a_test_and_a_true_bound(solver: str) -> None:
     for problem in (random_problem(16, n_cases=6, size=3), small_problems()["required and forbidden"]):
