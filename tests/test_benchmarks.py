@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import rposst_opt as ro
-from benchmarks import grid, hard, hard_ablation, hard_problems, hard_report, report, unseen
+from benchmarks import grid, hard, hard_ablation, hard_problems, hard_report, players, report, unseen
 from rposst_opt import backends
 from rposst_opt.backends import forecast
 from rposst_opt.backends.synthetic import SyntheticProblem, draw_synthetic
@@ -368,3 +368,27 @@ def test_the_report_says_how_much_longer_it_takes_without_an_ingredient() -> Non
     text = hard_report.ablation_section(pd.concat([whole, without]), "`a command`")
     assert "| 1 | salt | 1 | 0 | 30.00 | 0.00000 | 0.03000 |" in text
     assert "| p | 2.00 s | 10.00% |" in text
+
+
+def player_rows(lower_bound: float) -> pd.DataFrame:
+    common = {"problem": "p", "restarts": "never", "rounds": 8, "all_rounds": 80, "seconds": 0.5, "objective": 0.5}
+    proofs = [{"player": "one", "lower_bound": 0.4, "is_proved": True}]
+    proofs += [{"player": "other", "lower_bound": lower_bound, "is_proved": False}]
+    return pd.DataFrame([{**common, **proof, "gap": gap} for proof in proofs for gap in players.GAPS])
+
+
+def test_players_are_held_against_each_other_and_told_in_rounds() -> None:
+    players.check(player_rows(0.5))
+    with pytest.raises(AssertionError):
+        players.check(player_rows(0.51))
+    lines = players.table(player_rows(0.5)).splitlines()
+    assert lines[2] == "| one | never |" + " 8 (80; 0.5 s) |" * 3
+    assert lines[3] == "| other | never |" + " not with 8 |" * 3
+
+
+def test_a_player_is_given_more_rounds_until_it_has_proved_the_gap() -> None:
+    problem = ro.Problem(results=np.random.default_rng(0).random((4, 6)), size=3, measure=ro.CVaR(0.3))
+    loose, tight = (players.first_proof(problem, "predictive", "best", gap) for gap in (0.1, 1e-3))
+    assert loose["is_proved"] and tight["is_proved"]
+    assert loose["rounds"] < tight["rounds"]
+    assert tight["objective"] - tight["lower_bound"] <= 1e-3 + 1e-12

@@ -112,6 +112,8 @@ BAD_INPUT: list[tuple[str, list[str]]] = [
     (f"{SOLVE} --backend regret-matching --rounds 0", ["rounds", "0"]),
     (f"{SOLVE} --backend regret-matching --rounds -5", ["rounds", "-5"]),
     (f"{SOLVE} --rounds many", ["--rounds"]),
+    (f"{SOLVE} --player cfr", ["player", "'cfr'", "smooth-predictive"]),
+    (f"{SOLVE} --restarts often", ["restarts", "'often'", "never, last, best"]),
     ("solve good.csv --size 2 --out missing/test.json", ["missing/test.json", "folder"]),
     ("solve good.csv --size 2 --out folder", ["folder"]),
     ("solve good.csv --size 2 --out good.csv/test.json", ["good.csv"]),

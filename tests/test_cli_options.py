@@ -144,7 +144,7 @@ class TestOptionsOfSolve:
         record = rposst("solve", "results.csv", "--size", "1", f"--forbid={name}", "--json").json
         assert record["cases"] == ["other"]
 
-    def test_rounds_time_limit_gap_and_backend_reach_the_solver(
+    def test_rounds_player_time_limit_gap_and_backend_reach_the_solver(
         self, rposst: Run, crossed: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         seen: dict[str, object] = {}
@@ -155,10 +155,13 @@ class TestOptionsOfSolve:
             return solve(problem, backend, **options)
 
         monkeypatch.setattr(backends, "solve", note)
-        options = "--backend regret-matching --rounds 7 --time-limit 12.5 --gap 0.25"
+        options = (
+            "--backend regret-matching --rounds 7 --player predictive --restarts best --time-limit 12.5 --gap 0.25"
+        )
         assert rposst("solve", "crossed.csv", "--size", "2", *options.split()).code == 0
         del seen["progress"]
-        assert seen == {"backend": "regret-matching", "rounds": 7, "time_limit_seconds": 12.5, "gap": 0.25}
+        game = {"rounds": 7, "player": "predictive", "restarts": "best"}
+        assert seen == {"backend": "regret-matching", "time_limit_seconds": 12.5, "gap": 0.25} | game
 
     def test_more_rounds_prove_more(self, rposst: Run, tmp_path: Path) -> None:
         write_random_table(tmp_path / "results.csv", 8, 6)

@@ -80,6 +80,20 @@ def demo() -> None:
 
 BackendName = Annotated[str, typer.Option(help="Which solver; `rposst backends` lists them.")]
 Rounds = Annotated[int | None, typer.Option(help="Rounds of the game, for backends that play it; 500 unless given.")]
+PlayerName = Annotated[
+    str | None,
+    typer.Option(
+        help="Who plays the game of `regret-matching`: regret-matching+ unless given, predictive, extragradient or "
+        "smooth-predictive."
+    ),
+]
+Restarts = Annotated[
+    str | None,
+    typer.Option(
+        help="When the proved gap has halved, that player starts again from the last or the best round; never unless "
+        "given."
+    ),
+]
 Seed = Annotated[int | None, typer.Option(help="For backends that draw at random; 0 unless given.")]
 Gap = Annotated[
     float,
@@ -114,6 +128,8 @@ def solve(
     options: ProblemOptions,
     backend: BackendName = "auto",
     rounds: Rounds = None,
+    player: PlayerName = None,
+    restarts: Restarts = None,
     seed: Seed = None,
     time_limit: TimeLimit = None,
     gap: Gap = 0.0,
@@ -139,11 +155,12 @@ def solve(
     stated = read_problem(options)
     problem, scale = stated.problem, stated.scale
     ranking = _given(top=top, all_optimal=all_optimal)
-    wanted = _given(rounds=rounds, seed=seed, scheduler=scheduler, certificate=certificate is not None) | ranking
+    game = _given(rounds=rounds, player=player, restarts=restarts, seed=seed)
+    wanted = game | _given(scheduler=scheduler, certificate=certificate is not None) | ranking
     with progress_of_a_search() as progress:
         solution = solve_problem(problem, backend, time_limit_seconds=time_limit, gap=gap, progress=progress, **wanted)
-    left_out = _left_out(options, stated, solution, error_bars, _given(rounds=rounds, seed=seed, gap=gap or None))
-    given = _given(backend=backend, rounds=rounds, seed=seed, time_limit=time_limit, gap=gap or None)
+    left_out = _left_out(options, stated, solution, error_bars, game | _given(gap=gap or None))
+    given = _given(backend=backend) | game | _given(time_limit=time_limit, gap=gap or None)
     record = solution_record(problem, solution, scale, source_of(options, stated, given))
     if left_out is not None:
         record |= {"unseen": _unseen_record(left_out), "left_out": left_out_record(left_out)}

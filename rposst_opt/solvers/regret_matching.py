@@ -17,22 +17,25 @@ Where the pseudocode and the paper's text differ, the text is followed: the best
 round's weights are uniform over all cases of the tuple, the required ones included. Ties between tuples go to the first
 in lexicographic order, ties between rounds to the earlier, ties between scenarios to the one with the lower index
 (policy by policy, then target by target), and where the loss has a kink its left slope is taken.
+
+All this is regret matching+, the default. `rposst_opt.solvers.players` has others to play the game, with the same
+antagonist, the same kind of certificate and the same pruning.
 """
 
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.problem import Need, Problem
-from rposst_opt.solvers.bounds import regret_matching_gap
+from rposst_opt.solvers.kernels.players import make_player_run, play_tuple_as, play_tuples_as
 from rposst_opt.solvers.kernels.problem_arrays import problem_arrays
 from rposst_opt.solvers.kernels.regret_matching import make_tuple_run, play_tuple, play_tuples, tuple_at
 from rposst_opt.solvers.kernels.response import make_response
+from rposst_opt.solvers.players import REGRET_MATCHING, PlayerChoice
 from rposst_opt.solvers.running import available_cores, check_counts, running
 
 ROUNDING = 1e-12  # relative to the scale of losses: a bound must exceed the best loss by more than this to prune
@@ -44,43 +47,59 @@ RELAXATION_WORK, SORTING_WORK, RELAXATION_ROUNDS = 5 * 10**8, 100, 1000
 
 @dataclass(frozen=True, kw_only=True)
 class RegretMatching:
-    """RPOSST_seq by regret matching+, deterministic, on all tuples.
+    """RPOSST_seq by regret matching+, or another player, deterministic, on all tuples.
 
     Parameters
     ----------
     rounds : int
-        Rounds of the game per tuple (the paper's T).
+        Rounds of the game per tuple (the paper's T): how often the antagonist is asked.
     prune : bool
         Leave tuples that cannot be the answer; the answer is the same without.
     threads : int, optional
         All cores by default; the answer is the same with any number.
+    player : str
+        Who weighs the cases: ``"regret-matching+"`` as in the paper, ``"predictive"``, ``"extragradient"`` or
+        ``"smooth-predictive"``; `rposst_opt.solvers.players` says what they do.
+    restarts : str
+        ``"never"``; or, whenever the proved gap has halved, from the ``"last"`` round's pseudoregrets or from the
+        weights of the ``"best"`` round, with shorter steps.
+    step : float, optional
+        The length of steps of the two smooth players (the last two), for payoffs of at most 1; 0.1 unless given.
     """
 
     rounds: int = 500
     prune: bool = True
     threads: int | None = None
+    player: str = REGRET_MATCHING
+    restarts: str = "never"
+    step: float | None = None
 
     @property
     def capabilities(self) -> Capabilities:
-        """It handles everything, and comes as close to the optimum as the Corollary promises for these rounds."""
+        """It handles everything, and comes as close to the optimum as is promised for this player and these rounds."""
         return Capabilities(
-            method="regret matching+ on every tuple (paper, Algorithm 2)",
+            method=self._choice.method,
             handles=frozenset(Need),
             finds_optimum=False,
-            proves="a gap of at most 2G √(m/T), by averaged cuts",
+            proves=self._choice.proves,
             tolerance=1e-9,
             requires=("numba",),
-            promised_gap=partial(regret_matching_gap, rounds=self.rounds),
+            promised_gap=self._choice.promised_gap(self.rounds),
         )
 
     def __post_init__(self) -> None:
-        """Refuse a number of rounds or threads below one."""
+        """Refuse a number of rounds or threads below one, and players that there are not."""
         check_counts(rounds=self.rounds, threads=self.threads)
+        self._choice.check()
+
+    @property
+    def _choice(self) -> PlayerChoice:
+        return PlayerChoice(self.player, self.restarts, self.step)
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Play the game on every tuple, as far as the budget allows."""
         with running(budget) as run:
-            search = _Search(problem, self, budget.gap)
+            search = _Search(problem, self, self._choice, budget.gap)
             with run.getting_ready():
                 search.warm_up()
             limit = search.run(budget)
@@ -108,9 +127,9 @@ class _Stretch:
 
 
 class _Search:
-    """Regret matching+ over all tuples of a problem, by several threads that share the best loss found."""
+    """The game on all tuples of a problem, by several threads that share the best loss found."""
 
-    def __init__(self, problem: Problem, method: RegretMatching, gap: float) -> None:
+    def __init__(self, problem: Problem, method: RegretMatching, choice: PlayerChoice, gap: float) -> None:
         self.problem = problem
         self.arrays = problem_arrays(problem)
         self.selectable = np.array(problem.selectable_cases, dtype=np.int64)
@@ -119,7 +138,9 @@ class _Search:
         self.rounds = method.rounds if problem.n_chosen > 1 else 1
         self.threads = method.threads or available_cores()
         # A tuple is left when its bound exceeds cutoff[0], which is kept at the best loss plus `lead`.
-        self.lead = ROUNDING * problem.loss_scale + problem.rounding - gap if method.prune else np.inf
+        rounding = ROUNDING * problem.loss_scale + problem.rounding
+        self.lead = rounding - gap if method.prune else np.inf
+        self.player = None if choice.is_reference else choice.player(problem, least_gap=rounding)
         self.cutoff = np.array([np.inf, 0.0])
         self.best: _Stretch
         self.lower_bound = np.inf
@@ -132,9 +153,12 @@ class _Search:
         cases = np.empty(self.problem.n_chosen, dtype=np.int64)
         weights = np.empty(self.problem.n_chosen)
         started = time.perf_counter()
-        loss, lower_bound, done, rounds_played = play_tuples(
-            first, count, self.selectable, self.required, rounds, self.cutoff, self.lead, self.arrays, cases, weights
-        )
+        ranges = first, count, self.selectable, self.required, rounds
+        shared = self.cutoff, self.lead, self.arrays, cases, weights
+        if self.player is None:
+            loss, lower_bound, done, rounds_played = play_tuples(*ranges, *shared)
+        else:
+            loss, lower_bound, done, rounds_played = play_tuples_as(self.player, *ranges, *shared)
         seconds = time.perf_counter() - started
         return _Stretch(loss, rank, cases, weights, lower_bound, done, rounds_played, seconds)
 
@@ -193,14 +217,12 @@ class _Search:
         everything = np.concatenate([self.required, self.selectable])
         work = len(everything) * self.problem.n_policies + SORTING_WORK * self.problem.n_scenarios
         rounds = max(1, min(self.rounds, RELAXATION_ROUNDS, RELAXATION_WORK // work))
-        _, bound, _ = play_tuple(
-            everything,
-            rounds,
-            np.array([np.inf, 0.0]),
-            self.arrays,
-            make_tuple_run(len(everything), self.problem.n_policies),
-            make_response(self.arrays),
-        )
+        game = everything, rounds, np.array([np.inf, 0.0]), self.arrays
+        response, shape = make_response(self.arrays), (len(everything), self.problem.n_policies)
+        if self.player is None:
+            _, bound, _ = play_tuple(*game, make_tuple_run(*shape), response)
+        else:
+            _, bound, _ = play_tuple_as(self.player, *game, make_player_run(*shape), response)
         return float(bound)
 
 

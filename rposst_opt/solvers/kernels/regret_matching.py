@@ -174,6 +174,21 @@ def play_tuple(
     return best, lower_bound, t
 
 
+@inlined
+def move_to_next_tuple(chosen: IntArray, pool: int) -> bool:
+    """Move on in the lexicographic order of the subsets of ``range(pool)``; False if this was the last one."""
+    size = chosen.shape[0]
+    i = size - 1
+    while i >= 0 and chosen[i] == pool - size + i:
+        i -= 1
+    if i < 0:
+        return False
+    chosen[i] += 1
+    for k in range(i + 1, size):
+        chosen[k] = chosen[k - 1] + 1
+    return True
+
+
 @compiled
 @allocates
 def play_tuples(
@@ -200,7 +215,7 @@ def play_tuples(
         The least loss, whose test is left in `best_cases` and `best_weights`; the least bound of any tuple; and how
         much was done, at least one tuple even when asked to stop.
     """
-    size, pool = first.shape[0], selectable.shape[0]
+    size = first.shape[0]
     width = size + required.shape[0]
     chosen = first.copy()
     cases = np.empty(width, np.int64)
@@ -222,15 +237,8 @@ def play_tuples(
             best_weights[:] = run.best_weights
             if best + lead < cutoff[0]:
                 cutoff[0] = best + lead
-        # the next tuple
-        i = size - 1
-        while i >= 0 and chosen[i] == pool - size + i:
-            i -= 1
-        if i < 0:
+        if not move_to_next_tuple(chosen, selectable.shape[0]):
             break
-        chosen[i] += 1
-        for k in range(i + 1, size):
-            chosen[k] = chosen[k - 1] + 1
     return best, lower_bound, done, played
 
 
