@@ -343,7 +343,7 @@ class ConvexEnumeration:
                     best, objective, claims = test, value, optimum
                 lower_bound = min(lower_bound, optimum.lower_bound)
                 done += 1
-                budget.tell(Progress(done=done, total=problem.n_tuples, objective=objective))
+                budget.tell(Progress(done=done, total=problem.n_tuples, objective=objective, test=best))
                 if done < problem.n_tuples and (limit := budget.reached()) is not None:
                     everything = problem.eligible_cases
                     relaxed = TupleProgram(epigraph, len(everything), self.solver).solve(everything)

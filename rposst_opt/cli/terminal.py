@@ -61,21 +61,23 @@ def warnings_as_notices() -> Iterator[None]:
 
 
 @contextmanager
-def progress_of_a_search() -> "Iterator[Callable[[Progress], None]]":
+def progress_of_a_search() -> "Iterator[Callable[[Progress], None] | None]":
     """A bar on standard error, gone when the run is over; nothing where standard error is not a terminal."""
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
 
     screen = console(stderr=True)
     if not screen.is_terminal:
-        yield lambda progress: None
+        yield None
         return
     with Bar(BarColumn(), TextColumn("{task.description}"), console=screen, transient=True) as bar:
         # The share done, because the number of sets may be too large for a float.
         task = bar.add_task("", total=1.0, visible=False)
 
         def show(progress: "Progress") -> None:
-            share = progress.done / progress.total if progress.share is None else progress.share
+            share = progress.share
+            if share is None:
+                share = progress.done / progress.total if progress.total else 0.0
             bar.update(task, completed=share, visible=True, description=progress_words(progress))
 
         yield show
@@ -85,16 +87,19 @@ def progress_words(progress: "Progress") -> str:
     """How far a run is, in one line: how much is done, how long it may still take, the best test and what is proved."""
     from rposst_opt.backends.forecast import in_words
 
-    if progress.share is None:
+    if progress.share is None and not progress.total:
+        told = [f"{progress.done:,} {progress.unit}"]
+    elif progress.share is None:
         total = f"{progress.total:,}" if progress.total < 10**15 else "very many"
         told = [f"{100 * (progress.done / progress.total):.1f} % of {total} {progress.unit}"]
     else:
         told = [f"{f'{100 * progress.share:.1f}' if progress.share >= 1e-3 else 'under 0.1'} % of the search"]
     if progress.seconds_left is not None:
         told.append(f"perhaps {in_words(progress.seconds_left)} left")
-    told.append(f"best {progress.objective:.6g}")
-    if progress.lower_bound > -float("inf"):
-        told += [f"at least {progress.lower_bound:.6g}", f"gap {progress.objective - progress.lower_bound:.3g}"]
+    has_test, is_bounded = progress.objective < float("inf"), progress.lower_bound > -float("inf")
+    told.append(f"best {progress.objective:.6g}" if has_test else "no test yet")
+    told += [f"at least {progress.lower_bound:.6g}"] if is_bounded else []
+    told += [f"gap {progress.objective - progress.lower_bound:.3g}"] if is_bounded and has_test else []
     return ", ".join(told)
 
 
@@ -134,6 +139,19 @@ def progress_of_experiments() -> Iterator[Callable[[str, int, int], None]]:
             bar.update(task, completed=done, total=total)
 
         yield tell
+
+
+@contextmanager
+def solvers_in_turn() -> Iterator[dict[str, Any]]:
+    """What `agree` and `compare` are to call: a line on standard error for each that answers, and news meanwhile."""
+    from rposst_opt.reports.wording import finding_words
+
+    with spinner() as say:
+        yield {
+            "progress": say,
+            "heard": lambda name, seconds, progress: say(f"{name}: {progress_words(progress)}"),
+            "found": lambda finding: notice(finding_words(finding)),
+        }
 
 
 @contextmanager
