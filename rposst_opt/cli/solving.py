@@ -20,7 +20,7 @@ from rposst_opt.cli.options import (
 )
 from rposst_opt.cli.reading import ReadingOptions, open_table, table_of_cells
 from rposst_opt.cli.showing import show_scores, show_solution
-from rposst_opt.cli.terminal import console, notice, plain, progress_of_a_search
+from rposst_opt.cli.terminal import console, ending_at_a_second_interrupt, notice, plain, progress_of_a_search
 from rposst_opt.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def solve(
     problem, scale = stated.problem, stated.scale
     ranking = _given(top=top, all_optimal=all_optimal)
     wanted = _given(rounds=rounds, seed=seed, scheduler=scheduler, certificate=certificate is not None) | ranking
-    with progress_of_a_search() as progress:
+    with progress_of_a_search() as progress, ending_at_a_second_interrupt():
         solution = solve_problem(problem, backend, time_limit_seconds=time_limit, gap=gap, progress=progress, **wanted)
     left_out = _left_out(options, stated, solution, error_bars, _given(rounds=rounds, seed=seed, gap=gap or None))
     given = _given(backend=backend, rounds=rounds, seed=seed, time_limit=time_limit, gap=gap or None)

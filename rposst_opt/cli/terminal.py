@@ -1,5 +1,9 @@
 """How text and progress reach a terminal: consoles that leave names as they are, bars that leave no trace."""
 
+import os
+import signal
+import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rposst_opt.contract import Progress
+
+MOMENT_SECONDS = 2.0  # after a second interrupt, for a run to end in its own way
 
 
 def console(*, stderr: bool = False) -> "Console":
@@ -58,6 +64,44 @@ def warnings_as_notices() -> Iterator[None]:
         warnings.simplefilter("always", RposstWarning)
         warnings.showwarning = show
         yield
+
+
+@contextmanager
+def ending_at_a_second_interrupt() -> Iterator[None]:
+    """Within this a second Ctrl-C ends the process with code 130, also while a solver does not return to Python.
+
+    Python's own handlers run between two steps of the main thread, and a solver written in C++ may take all its time
+    for one. The system tells a thread beside it, which gives the run a moment to end in its own way.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ear, mouth = os.pipe()
+    os.set_blocking(mouth, False)
+    is_over = threading.Event()
+
+    def watch() -> None:
+        heard = 0
+        while told := os.read(ear, 64):
+            heard += told.count(signal.SIGINT)
+            if heard >= 2:
+                break
+        if heard >= 2 and not is_over.wait(MOMENT_SECONDS):
+            show_cursor = "\x1b[?25h\n" if sys.stderr.isatty() else ""  # a bar that is cut short has hidden it
+            os.write(2, f"{show_cursor}rposst: interrupted.\n".encode())
+            os._exit(130)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    before = signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        is_over.set()
+        os.close(mouth)
+        watcher.join()
+        os.close(ear)
 
 
 @contextmanager
