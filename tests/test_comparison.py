@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 import cloudpickle
@@ -17,6 +18,7 @@ from commands import Run
 from matplotlib.lines import Line2D
 
 import rposst_opt as ro
+from formulations.incumbents import Listener, listen_to_gurobi
 from rposst_opt import plots
 from rposst_opt.backends import BACKENDS, Entry
 from rposst_opt.referee.nursery import Account, Voice
@@ -471,3 +473,38 @@ class TestCommand:
         outcome = rposst("compare", "results.csv", "--size", "1", "--out", "who.doc")
         assert (outcome.code, outcome.out) == (2, "")
         assert "--out must be a picture (.png, .svg, .pdf), got 'who.doc'." in outcome.err
+
+
+# What mixed-integer solvers are listened to with.
+
+
+@pytest.mark.parametrize("name", ["pulp-highs", "pulp-scip"])
+def test_what_is_raised_while_a_solver_calls_back_stops_it_and_is_raised(name: str) -> None:
+    calls: list[ro.Progress] = []
+
+    def refuse(progress: ro.Progress) -> None:
+        calls.append(progress)
+        raise ValueError("nobody wants to know")
+
+    with pytest.raises(ValueError, match="nobody wants to know"):
+        ro.solve(middling_problem(), name, progress=refuse)
+    assert calls
+
+
+def test_gurobi_is_asked_for_solutions_and_bounds_by_its_own_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gurobi needs a licence, so that a stand-in calls back as Gurobi does."""
+    codes = {name: name for name in ("MIP", "MIPSOL", "MIP_OBJBND", "MIP_NODCNT", "MIPSOL_OBJBND", "MIPSOL_NODCNT")}
+    module = SimpleNamespace(GRB=SimpleNamespace(Callback=SimpleNamespace(**codes)))
+    monkeypatch.setitem(sys.modules, "gurobipy", cast(ModuleType, module))
+    numbers = {"MIP_OBJBND": 0.02, "MIP_NODCNT": 3.0, "MIPSOL_OBJBND": -1e100, "MIPSOL_NODCNT": 0.0}
+    solving = SimpleNamespace(cbGet=numbers.__getitem__, cbGetSolution=float)
+    variables = {case: SimpleNamespace(solverVar=1.0 if case == 2 else 0.0) for case in range(3)}
+    heard: list[ro.Progress] = []
+    listener = Listener(PROBLEM, variables, variables, 0.5, ro.Budget(progress=heard.append))
+    call = listen_to_gurobi(None, listener)["callback"]
+    for where in ("MIPSOL", "MIP", "MIP", "PRESOLVE"):
+        call(solving, where)
+    assert [(each.test, each.objective, each.lower_bound, each.done) for each in heard] == [
+        (GOOD, LEAST, -math.inf, 0),
+        (GOOD, LEAST, 0.01, 3),
+    ]
