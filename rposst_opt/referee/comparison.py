@@ -183,8 +183,8 @@ def compare(
     >>> import rposst_opt as ro
     >>> problem = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0], [0.4, 0.4]], size=1)
     >>> comparison = ro.compare(problem, ["exact", "scipy-milp"], seconds=30)
-    >>> comparison.table[["backend", "verdict", "objective"]].values.tolist()
-    [['exact', 'agrees', 0.1], ['scipy-milp', 'agrees', 0.1]]
+    >>> comparison.table[["backend", "verdict", "objective"]].round(4).values.tolist()
+    [['exact', 'agrees', 0.0667], ['scipy-milp', 'agrees', 0.0667]]
     >>> int(comparison.frame["is_end"].sum())
     2
     """
