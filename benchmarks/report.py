@@ -14,7 +14,7 @@ from benchmarks.grid import CHECK_SECONDS, FIT_SECONDS
 from rposst_opt.backends import choose_backend
 from rposst_opt.backends.forecast import TABLE, VARIABLE
 from rposst_opt.backends.synthetic import SyntheticProblem
-from rposst_opt.reports.plots import GREY
+from rposst_opt.reports.looks import GREY
 
 HERE = Path(__file__).parent
 START, END = "<!-- measured: grid -->\n", "<!-- end of grid -->\n"

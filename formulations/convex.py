@@ -350,7 +350,7 @@ class ConvexEnumeration:
                 lower_bound = min(lower_bound, optimum.lower_bound)
                 all_finished = all_finished and optimum.is_finished
                 done += 1
-                budget.tell(Progress(done=done, total=problem.n_tuples, objective=objective))
+                budget.tell(Progress(done=done, total=problem.n_tuples, objective=objective, test=best))
                 if done < problem.n_tuples and (limit := budget.reached()) is not None:
                     everything = problem.eligible_cases
                     relaxed = TupleProgram(epigraph, len(everything), self.solver, own_options=self.own_options)

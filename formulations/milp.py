@@ -39,12 +39,18 @@ for _solver in ("osqp", "scs", "ecos", "piqp", "clarabel", "pyscipopt", "scipy.o
 import pulp  # noqa: E402
 
 from formulations.epigraph import Epigraph, make_epigraph, selected_test  # noqa: E402
+from formulations.incumbents import (  # noqa: E402
+    SOLVERS_INFINITY,
+    Listener,
+    listen_to_gurobi,
+    listen_to_highs,
+    listen_to_scip,
+)
 from formulations.licences import PROBES, as_failure, refusals_of  # noqa: E402
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Stats  # noqa: E402
 from rposst_opt.errors import BackendFailure, ProblemError  # noqa: E402
 from rposst_opt.problem import Need, Problem  # noqa: E402
 
-SOLVERS_INFINITY = 1e20  # what SCIP, and others above it, write for infinity
 HIGHS_OPTIONS = {
     "primal_feasibility_tolerance": 1e-9,
     "dual_feasibility_tolerance": 1e-9,
@@ -62,6 +68,7 @@ class MilpSolver:
     make: Callable[[float | None, int | None, Path], Any]  # from a limit in seconds, threads, and a file for its log
     bound: Callable[[Any, Path], float | None]  # from the solver's own model and its log, after solving, if it is there
     has_incumbent: Callable[[Any], bool] | None = None  # so too, where PuLP does not tell
+    listen: Callable[[Any, Listener], dict[str, Any]] | None = None  # from PuLP's model, where the solver calls back
     tolerance: float = 1e-6  # what its answers are good for, relative to the scale of the losses
     extra: str | None = None  # the extra of this distribution that installs it
 
@@ -107,16 +114,31 @@ def _gurobi(time_limit: float | None, threads: int | None, log: Path) -> Any:
 
 SOLVERS: dict[str, MilpSolver] = {
     "CBC": MilpSolver("pulp", _cbc, _bound_in_cbcs_log),
-    "HIGHS": MilpSolver("highspy", _highs, lambda model, log: float(model.getInfo().mip_dual_bound)),
-    "SCIP": MilpSolver("pyscipopt", _scip, lambda model, log: float(model.getDualbound()), extra="solvers"),
+    "HIGHS": MilpSolver(
+        "highspy", _highs, lambda model, log: float(model.getInfo().mip_dual_bound), listen=listen_to_highs
+    ),
+    "SCIP": MilpSolver(
+        "pyscipopt", _scip, lambda model, log: float(model.getDualbound()), listen=listen_to_scip, extra="solvers"
+    ),
     "GUROBI": MilpSolver(
         "gurobipy",
         _gurobi,
         lambda model, log: float(model.ObjBound),
         has_incumbent=lambda model: bool(model.SolCount > 0),
+        listen=listen_to_gurobi,
         extra="gurobi",
     ),
 }
+
+
+def _be_heard(solver: Any, listen: Callable[[Any, Listener], dict[str, Any]], listener: Listener) -> None:
+    """Have somebody listen to a solver: PuLP makes its model, then calls it, and in between is the time for it."""
+    call = solver.callSolver
+
+    def call_and_listen(model: Any, **arguments: Any) -> None:
+        call(model, **{**arguments, **listen(model, listener)})
+
+    solver.callSolver = call_and_listen
 
 
 @dataclass(frozen=True)
@@ -232,7 +254,7 @@ class MilpSelection:
         started = time.perf_counter()
         program = selection_program(problem)
         built = time.perf_counter()
-        shown = self._run(program, budget)
+        shown = self._run(problem, program, budget)
         stats = Stats(build_seconds=built - started, solve_seconds=time.perf_counter() - built)
         proved = program.model.sol_status == PROVED_OPTIMAL
         limit = None if proved else Limit.TIME
@@ -256,13 +278,18 @@ class MilpSelection:
             stats=stats,
         )
 
-    def _run(self, program: SelectionProgram, budget: Budget) -> float | None:
+    def _run(self, problem: Problem, program: SelectionProgram, budget: Budget) -> float | None:
         """Have the program solved, and the solver's own bound, if it shows one; a refusal is told as such."""
         solver = SOLVERS[self.solver]
+        listener = Listener(problem, program.chosen, program.weights, program.epigraph.unit, budget)
         try:
             with tempfile.TemporaryDirectory(prefix="rposst-") as folder:
                 log = Path(folder) / "log"
-                program.model.solve(solver.make(budget.time_limit_seconds, self.threads, log))
+                made = solver.make(budget.time_limit_seconds, self.threads, log)
+                if solver.listen is not None and budget.is_heard:
+                    _be_heard(made, solver.listen, listener)
+                program.model.solve(made)
+                listener.raise_what_was_raised()
                 return solver.bound(program.model.solverModel, log)
         except refusals_of(solver.package) as error:
             raise as_failure(self.solver, solver.package, error) from None

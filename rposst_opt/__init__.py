@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from rposst_opt.problem import Need as Need
     from rposst_opt.problem import Problem as Problem
     from rposst_opt.referee.agreement import agree as agree
+    from rposst_opt.referee.comparison import Comparison as Comparison
+    from rposst_opt.referee.comparison import compare as compare
     from rposst_opt.referee.findings import Agreement as Agreement
     from rposst_opt.referee.findings import Contradiction as Contradiction
     from rposst_opt.referee.findings import Verdict as Verdict
@@ -86,6 +88,7 @@ if TYPE_CHECKING:
 # without waiting for NumPy.
 _HOMES = {
     "referee.agreement": ("agree",),
+    "referee.comparison": ("Comparison", "compare"),
     "referee.findings": ("Agreement", "Contradiction", "Verdict"),
     "backends": ("BACKENDS", "solve"),
     "solvers.bounds": ("regret_matching_gap",),

@@ -36,10 +36,12 @@ class Progress:
     Attributes
     ----------
     done, total : int
-        Tuples dealt with, of all there are, or whatever `unit` says.
+        Tuples dealt with, of all there are, or whatever `unit` says; the total is 0 where nobody knows it.
     objective : float
-        Of the best test so far.
+        Of the best test so far, by the solver's own account; infinity if there is none.
     lower_bound : float
+    test : EfficientTest or None
+        The best test so far, where the solver can hand it over: then its objective is no mere claim.
     unit : str
     share : float or None
         Of the work, by a guess that only moves forward, and 1 at the end alone. None where `done` is all that is known:
@@ -55,6 +57,7 @@ class Progress:
     unit: str = "sets"
     share: float | None = None
     seconds_left: float | None = None
+    test: EfficientTest | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,10 +208,33 @@ class Budget:
         """Leave so much of what has passed out of the time limit."""
         self._started += seconds
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody listens to `tell`, so that tests are worth the making."""
+        return self._progress is not None
+
     def tell(self, progress: Progress) -> None:
         """Pass on how far the run is."""
         if self._progress is not None:
             self._progress(progress)
+
+    @contextmanager
+    def in_terms_of(self, problem: Problem, translate: Callable[[EfficientTest], EfficientTest]) -> Iterator[None]:
+        """Within this, tests of another problem are told of as what they are, and are worth, in this one."""
+        heard = self._progress
+
+        def tell(progress: Progress) -> None:
+            assert heard is not None
+            if progress.test is not None:
+                test = translate(progress.test)
+                progress = replace(progress, test=test, objective=problem.objective(test))
+            heard(progress)
+
+        self._progress = None if heard is None else tell
+        try:
+            yield
+        finally:
+            self._progress = heard
 
     @contextmanager
     def listening_for_interrupts(self) -> Iterator[None]:
@@ -240,7 +266,8 @@ def ask(problem: Problem, backend: "Backend", budget: Budget) -> Candidate:
         return backend.solve(problem, budget)
     if not backend.capabilities.weighs_freely:
         return backend.solve(replace(problem, offset=False), budget)
-    candidate = backend.solve(problem.stated, budget)
+    with budget.in_terms_of(problem, problem.from_stated):
+        candidate = backend.solve(problem.stated, budget)
     return replace(
         candidate,
         test=None if candidate.test is None else problem.from_stated(candidate.test),

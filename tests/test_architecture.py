@@ -36,7 +36,12 @@ HOMES = {
     "numba": {"rposst_opt.solvers.kernels.compiling"},
     "cvxpy": {"formulations.convex"},
     "pulp": {"formulations.milp"},
-    "matplotlib": {"rposst_opt.experiments.figures", "rposst_opt.reports.plots"},
+    "matplotlib": {
+        "rposst_opt.experiments.figures",
+        "rposst_opt.reports.anytime",
+        "rposst_opt.reports.looks",
+        "rposst_opt.reports.plots",
+    },
     "plotly": {"rposst_opt.reports.pages.page"},
     "jinja2": {"rposst_opt.reports.pages.page"},
     "rich": {"rposst_opt.cli"},

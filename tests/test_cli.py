@@ -34,6 +34,7 @@ SUB_COMMANDS = (
     "explore",
     "verify",
     "agree",
+    "compare",
     "export",
     "backends",
     "calibrate",
@@ -433,6 +434,25 @@ def interrupt_a_long_run(folder: Path, *, times: int) -> tuple[Outcome, float]:
     return Outcome(process.returncode, out.decode(), seen.decode(errors="replace")), seconds
 
 
+DEAF_SOLVER = """
+import hashlib, signal, sys
+import rposst_opt as ro
+from rposst_opt.__main__ import main
+from rposst_opt.backends import BACKENDS, Entry
+class Deaf:
+    capabilities = ro.Capabilities(
+        method="sums", handles=frozenset(ro.Need), finds_optimum=True, proves="nothing", tolerance=1e-6
+    )
+    def solve(self, problem, budget):
+        signal.signal(signal.SIGINT, lambda number, frame: None)  # so it is deaf before its sums begin, too
+        print("begun", flush=True)
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)  # hours in C, as a solver may take
+sys.modules["deaf"] = sys.modules["__main__"]
+BACKENDS["deaf"] = Entry("deaf", "Deaf")
+sys.argv = ["rposst", "solve", "big.csv", "--size", "5", "--backend", "deaf", "--json"]
+main()
+"""
+
 STARTING_UP = """
 import os, runpy, signal, sys
 
@@ -521,6 +541,31 @@ class TestRunsThatEndEarly:
             assert len(strict_json((big / "test.json").read_text())["cases"]) == 5
         else:
             assert os.listdir(big) == ["big.csv"]
+
+    def test_a_second_interrupt_ends_a_solver_that_does_not_return_to_python(self, big: Path) -> None:
+        with subprocess.Popen(
+            [sys.executable, "-c", DEAF_SOLVER],
+            cwd=big,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            try:
+                assert process.stdout is not None
+                assert process.stdout.readline() == b"begun\n"
+                deadline = time.monotonic() + 30
+                for _ in range(4):  # two that are sent at once may count as one
+                    process.send_signal(signal.SIGINT)
+                    time.sleep(0.1)
+                while process.poll() is None and time.monotonic() < deadline:
+                    time.sleep(0.05)
+                process.kill()
+                out, err = process.communicate()
+            finally:
+                process.kill()
+        assert (process.returncode, out) == (130, b"")
+        assert err.endswith(b"rposst: interrupted.\n")
+        assert not has_traceback(err.decode())
 
     def test_a_time_limit_ends_a_run_with_the_best_test_so_far(self, rposst: Run, tmp_path: Path) -> None:
         write_random_table(tmp_path / "big.csv", 60, 40)

@@ -25,6 +25,7 @@ from matplotlib.tri import TriContourSet
 
 import rposst_opt as ro
 from rposst_opt import analysis, plots
+from rposst_opt.reports import looks
 
 NASTY_NAMES = (
     r"$x_1$ costs $\frac$ %",
@@ -209,14 +210,14 @@ def test_labels_of_lines_and_bars_take_any_name() -> None:
         drawn = words(figure)
         assert {r"$x_1$ costs $\frac$ %", "a very long name a very l…", "(no name)", r"_\alpha_{"} <= set(drawn)
         assert not any(text.get_parse_math() for text in visible_texts(figure))
-        assert max(len(line) for text in drawn if "name" in text for line in text.split("\n")) <= plots.LONGEST_NAME
+        assert max(len(line) for text in drawn if "name" in text for line in text.split("\n")) <= looks.LONGEST_NAME
 
 
 def test_a_font_of_the_users_own_decides_which_letters_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(rcParams, "font.family", ["DejaVu Sans Mono"])
-    assert plots._short("λ漢") == "λ□"
+    assert looks.short("λ漢") == "λ□"
     monkeypatch.setitem(rcParams, "font.family", ["STIXGeneral", "DejaVu Sans"])
-    assert plots._short("λ漢") == "λ□"
+    assert looks.short("λ漢") == "λ□"
 
 
 def test_labels_must_fit() -> None:

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 import rposst_opt
-from rposst_opt.cli.comparing import agree, backends, calibrate
+from rposst_opt.cli.comparing import agree, backends, calibrate, compare
 from rposst_opt.cli.experiments import domain, reproduce
 from rposst_opt.cli.handing_over import write_subset
 from rposst_opt.cli.refereeing import referee
@@ -44,6 +44,7 @@ for command in (
     explore,
     verify,
     agree,
+    compare,
     referee,
     export,
     backends,

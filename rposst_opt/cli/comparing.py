@@ -1,4 +1,4 @@
-"""Holding the solvers against each other: ``rposst agree | backends | calibrate``."""
+"""Holding the solvers against each other: ``rposst agree | compare | backends | calibrate``."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -6,19 +6,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rposst_opt.cli.options import AsJson, ProblemOptions, TimeLimit, check_output, listed, read_problem, takes_problem
-from rposst_opt.cli.showing import show_agreement, show_backends
-from rposst_opt.cli.terminal import console, notice, spinner
+from rposst_opt.cli.showing import show_agreement, show_backends, show_comparison
+from rposst_opt.cli.terminal import console, notice, solvers_in_turn, spinner
 
 if TYPE_CHECKING:
     from rposst_opt.contract import Capabilities
+    from rposst_opt.referee.comparison import Comparison
+
+
+PICTURES = (".png", ".svg", ".pdf")
+
+Backends = Annotated[str | None, typer.Option(metavar="A,B", help="Only these backends; all of them if not given.")]
 
 
 @takes_problem()
 def agree(
     options: ProblemOptions,
-    backends: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Only these backends; all of them if not given.")
-    ] = None,
+    backends: Backends = None,
     time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="For each backend.")] = 60.0,
     by_tuple: Annotated[
         bool, typer.Option("--by-tuple", help="Compare the optimum of every set of cases too.")
@@ -36,8 +40,8 @@ def agree(
         check_output(csv, options.files)
     problem = read_problem(options).problem
     names = None if backends is None else listed(backends)
-    with spinner() as say:
-        report = run_all(problem, names, time_limit_seconds=time_limit, by_tuple=by_tuple, progress=say)
+    with solvers_in_turn() as telling:
+        report = run_all(problem, names, time_limit_seconds=time_limit, by_tuple=by_tuple, **telling)
     rows = agreement_rows(report)
     if csv is not None:
         write_atomically(csv, as_csv(rows))
@@ -47,6 +51,64 @@ def agree(
         show_agreement(console(), report)
     if not report.agreed:
         raise typer.Exit(1)
+
+
+@takes_problem()
+def compare(
+    options: ProblemOptions,
+    seconds: Annotated[float, typer.Option(help="For each solver.")] = 60.0,
+    backends: Backends = None,
+    threads: Annotated[int, typer.Option(min=1, help="For each solver that can be told.")] = 1,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE.csv", help="Write who had what when to this file, a row for each news.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="PICTURE.png", help="Draw objectives and bounds against time to a .png, .svg or .pdf."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run solvers one after the other and say who has a good test, and a proof, how soon; exit 1 as `agree` does."""
+    from rposst_opt.files.records import as_json as to_json
+    from rposst_opt.files.records import comparison_record
+    from rposst_opt.files.writing import write_atomically
+    from rposst_opt.referee.comparison import compare as run_all
+
+    if out is not None:
+        _check_picture(out, options.files)
+    if csv is not None:
+        check_output(csv, options.files)
+    problem = read_problem(options).problem
+    names = None if backends is None else listed(backends)
+    with solvers_in_turn() as telling:
+        comparison = run_all(problem, names, seconds, threads=threads, **telling)
+    if csv is not None:
+        write_atomically(csv, comparison.frame.to_csv(index=False))
+    if out is not None:
+        _draw(out, comparison)
+    if as_json:
+        print(to_json(comparison_record(comparison)))
+    else:
+        show_comparison(console(), comparison)
+    if not comparison.agreement.agreed:
+        raise typer.Exit(1)
+
+
+def _check_picture(out: Path, inputs: list[Path]) -> None:
+    from rposst_opt.errors import ProblemError
+    from rposst_opt.reports import check_can_draw
+
+    if out.suffix.lower() not in PICTURES:
+        raise ProblemError(f"--out must be a picture ({', '.join(PICTURES)}), got {str(out)!r}.")
+    check_can_draw()
+    check_output(out, inputs)
+
+
+def _draw(out: Path, comparison: "Comparison") -> None:
+    from rposst_opt.reports import plots
+    from rposst_opt.text_files import write_with
+
+    write_with(out, lambda path: plots.anytime_profiles(comparison.frame).savefig(path, dpi=150))
 
 
 @takes_problem(optional=True)

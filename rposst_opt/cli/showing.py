@@ -1,5 +1,6 @@
 """Tables and sentences for people: a solution, its ranking, scores, who agrees, and who can solve what."""
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from rposst_opt.cli.terminal import plain
@@ -9,10 +10,13 @@ if TYPE_CHECKING:
 
     from rposst_opt.contract import Capabilities
     from rposst_opt.problem import Problem
+    from rposst_opt.referee.comparison import Comparison
     from rposst_opt.referee.findings import Agreement
     from rposst_opt.results import Scale
     from rposst_opt.solution import BackendChoice, Solution
     from rposst_opt.unseen.error_bars import LeftOut
+
+SHOWN_IN_DETAIL = 0.1  # seconds: of shorter times, tenths of a millisecond are shown
 
 
 def show_solution(
@@ -118,14 +122,59 @@ def show_agreement(out: "Console", report: "Agreement") -> None:
             numbers = [f"{solution.objective:.9f}", f"{candidate.lower_bound:.9f}", f"{solution.seconds:.2f}"]
         shown.add_row(*(plain(cell) for cell in (finding.backend, *numbers, finding.verdict.words)))
     out.print(shown)
-    for finding in report.findings:
-        if finding.reason:
-            out.print(plain(f"{finding.backend}, {finding.verdict.words}: {finding.reason}"), soft_wrap=True)
+    _show_reasons(out, report)
     for cases, alone in report.by_tuple:
         for finding in alone.dissenters:
             names = ", ".join(repr(report.problem.case_names[case]) for case in cases)
             out.print(plain(f"on the cases {names}, {finding.backend}, {finding.verdict.words}: {finding.reason}"))
     out.print(plain(agreement_words(report)))
+
+
+def _show_reasons(out: "Console", report: "Agreement") -> None:
+    for finding in report.findings:
+        if finding.reason:
+            out.print(plain(f"{finding.backend}, {finding.verdict.words}: {finding.reason}"), soft_wrap=True)
+
+
+def show_comparison(out: "Console", comparison: "Comparison") -> None:
+    """Who had what when, for people."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from rposst_opt.reports.wording import agreement_words, comparison_words
+
+    problem = comparison.problem
+    title = f"{problem.size} of {problem.n_cases} test cases, by solvers one after the other"
+    shown = Table(title=title, box=SIMPLE_HEAD, padding=0, show_edge=False)
+    shown.add_column("solver", no_wrap=True)
+    for heading in ("objective", "bound", "gap", "seconds", "first\ntest", "within\n1 %"):
+        shown.add_column(heading, justify="right", no_wrap=True)
+    shown.add_column("verdict", overflow="fold")
+    for row, finding in zip(comparison.table.to_dict("records"), comparison.findings, strict=True):
+        at_most = "" if row["tells_tests"] else "≤ "
+        cells = [
+            row["backend"],
+            *(_number_words(row[name], ".5g") for name in ("objective", "lower_bound")),
+            _number_words(row["gap"], ".2g"),
+            _seconds_words(row["seconds"]),
+            *(_seconds_words(row[name], at_most) for name in ("first_test_seconds", "near_best_seconds")),
+            finding.verdict.words,
+        ]
+        shown.add_row(*(plain(cell) for cell in cells))
+    out.print(shown)
+    _show_reasons(out, comparison.agreement)
+    out.print(plain(agreement_words(comparison.agreement)), soft_wrap=True)
+    for sentence in comparison_words(comparison):
+        out.print(plain(sentence), soft_wrap=True)
+
+
+def _number_words(number: float | None, digits: str) -> str:
+    return "" if number is None or math.isnan(number) else f"{number:{digits}}"
+
+
+def _seconds_words(seconds: float | None, before: str = "") -> str:
+    words = _number_words(seconds, ".2f" if seconds is None or seconds >= SHOWN_IN_DETAIL else ".4f")
+    return f"{before}{words}" if words else ""
 
 
 def show_backends(out: "Console", rows: list[dict[str, Any]], choice: "BackendChoice | None") -> None:

@@ -20,7 +20,7 @@ from rposst_opt.cli.options import (
 )
 from rposst_opt.cli.reading import ReadingOptions, open_table, table_of_cells
 from rposst_opt.cli.showing import show_scores, show_solution
-from rposst_opt.cli.terminal import console, notice, plain, progress_of_a_search
+from rposst_opt.cli.terminal import console, ending_at_a_second_interrupt, notice, plain, progress_of_a_search
 from rposst_opt.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def solve(
     ranking = _given(top=top, all_optimal=all_optimal)
     game = _given(rounds=rounds, player=player, restarts=restarts, seed=seed)
     wanted = game | _given(scheduler=scheduler, certificate=certificate is not None) | ranking
-    with progress_of_a_search() as progress:
+    with progress_of_a_search() as progress, ending_at_a_second_interrupt():
         solution = solve_problem(problem, backend, time_limit_seconds=time_limit, gap=gap, progress=progress, **wanted)
     left_out = _left_out(options, stated, solution, error_bars, game | _given(gap=gap or None))
     given = _given(backend=backend) | game | _given(time_limit=time_limit, gap=gap or None)

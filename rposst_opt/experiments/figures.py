@@ -15,7 +15,7 @@ import pandas as pd
 from rposst_opt.experiments.methods import METHODS, REFERENCE
 from rposst_opt.files.writing import write_with
 from rposst_opt.reports import check_can_draw
-from rposst_opt.reports.plots import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY_BLUE, STYLE, VERMILION
+from rposst_opt.reports.looks import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY_BLUE, STYLE, VERMILION
 
 try:
     from matplotlib import rc_context

@@ -4,6 +4,7 @@ All errors are `ProblemError`s of one line that say where in the file the troubl
 """
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from rposst_opt.checking.claims import Claims
 from rposst_opt.efficient_test import TEST_FORMAT, EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.problem import Problem
+from rposst_opt.referee.comparison import Comparison
 from rposst_opt.referee.findings import Agreement, Finding
 from rposst_opt.results import Scale
 from rposst_opt.solution import Solution, finite
@@ -31,6 +33,7 @@ __all__ = [
     "as_csv",
     "as_json",
     "certificate_record",
+    "comparison_record",
     "finite",
     "read_certificate",
     "read_claims",
@@ -40,6 +43,7 @@ __all__ = [
 ]
 
 CERTIFICATE_FORMAT = "rposst-certificate/1"
+COMPARISON_FORMAT = "rposst-comparison/1"
 
 
 def solution_record(
@@ -104,6 +108,26 @@ def _finding_record(problem: Problem, finding: Finding, tuple_cases: tuple[int, 
         "solve_seconds": None if candidate is None else candidate.stats.solve_seconds,
         "version": finding.version,
     }
+
+
+def comparison_record(comparison: Comparison) -> dict[str, Any]:
+    """A comparison as one JSON object: a record for each solver, and one for each moment of each; null is not known."""
+    return {
+        "format": COMPARISON_FORMAT,
+        "agreed": comparison.agreement.agreed,
+        "seconds": comparison.seconds,
+        "threads": comparison.threads,
+        "best_objective": finite(comparison.best_objective),
+        "backends": _records(comparison.table),
+        "profile": _records(comparison.frame),
+    }
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [
+        {str(name): None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
+        for row in table.to_dict("records")
+    ]
 
 
 def as_csv(rows: list[dict[str, Any]]) -> str:

@@ -7,7 +7,8 @@ by `Problem`: such an objective is a fact, whoever found the test. A backend is 
 2. its own value of its test, or its own losses in the tail, differ from the judge's;
 3. its lower bound is above an objective that somebody reached: a fact refutes the bound;
 4. it claims to find the optimum, was not stopped early, and somebody found a better test;
-5. it is a method with a rate, and misses the best objective by more than the rate allows.
+5. it is a method with a rate, and misses the best objective by more than the rate allows;
+6. what it told of on its way, while it ran, is false by rules 1 to 3.
 
 Differences are judged by each backend's own stated tolerance, relative to the scale of the losses. Different cases with
 the same objective are ties, and agree. Whoever proved less or found nothing in the time, crashed, has no licence, is
@@ -17,25 +18,30 @@ not installed or cannot state the problem has contradicted nobody: that is told 
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
+from typing import Any
 
 import numpy as np
 
 from rposst_opt.arrays import on_the_simplex
 from rposst_opt.backends import BACKENDS, entry_of, judge, make_backend, name_of, why_unusable
-from rposst_opt.contract import Backend, Candidate, Capabilities
+from rposst_opt.contract import Backend, Candidate, Capabilities, Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import BackendFailure, ProblemError, RposstError
 from rposst_opt.problem import Problem
 from rposst_opt.referee.evidence import weigh_evidence
 from rposst_opt.referee.findings import Agreement, Contradiction, Finding, Verdict
+from rposst_opt.referee.nursery import News
+from rposst_opt.referee.profiles import Point, best_test, profile, with_end
 from rposst_opt.referee.witnesses import Limits, Silence, ask_apart
 
 __all__ = ["PATIENCE_SECONDS", "TIME_LIMIT_SECONDS", "Agreement", "Finding", "Verdict", "agree"]
 
 TIME_LIMIT_SECONDS = 60.0  # for one backend on one problem
+Heard = Callable[[str, float, Progress], None]  # a backend's name, its seconds so far, and how far it is
+
 PATIENCE_SECONDS = 30.0  # how long beyond its limit a backend is waited for; compiling does not count
 
 
@@ -48,6 +54,8 @@ def agree(
     most_bytes: float | None = None,
     by_tuple: bool = False,
     progress: Callable[[str], None] | None = None,
+    heard: Heard | None = None,
+    found: Callable[[Finding], None] | None = None,
 ) -> Agreement:
     """Run every backend on a problem and say who agrees.
 
@@ -67,6 +75,10 @@ def agree(
         Compare the optimum of every single tuple as well.
     progress : callable, optional
         Called with the name of each backend before it runs.
+    heard : callable, optional
+        Called with a backend's name, its seconds so far and its `Progress`, as often as it tells of any.
+    found : callable, optional
+        Called with each finding as it comes, before it is held against those that come later: its verdict may change.
 
     Examples
     --------
@@ -76,17 +88,13 @@ def agree(
     >>> report.agreed, [finding.verdict.value for finding in report.findings]
     (True, ['agrees', 'agrees'])
     """
-    limits = _checked_limits(time_limit_seconds, patience_seconds, most_bytes)
+    limits = checked_limits(time_limit_seconds, patience_seconds, most_bytes)
     witnesses = [name for name, entry in BACKENDS.items() if not entry.capabilities.is_heuristic]
-    asked = _named(witnesses if backends is None else backends)
-    findings = []
-    for name, backend in asked.items():
-        if progress is not None:
-            progress(name)
-        findings.append(_found(problem, name, backend, limits))
+    asked = named(witnesses if backends is None else backends)
+    findings = asked_in_turn(problem, asked, limits, progress=progress, heard=heard, found=found)
     return Agreement(
         problem=problem,
-        findings=tuple(weigh_evidence(problem, findings)),
+        findings=findings,
         by_tuple=tuple(
             (cases, agree(alone, backends, **limits._asdict()))
             for cases, alone in (_tuples_alone(problem) if by_tuple else ())
@@ -94,7 +102,36 @@ def agree(
     )
 
 
-def _checked_limits(time_limit_seconds: float, patience_seconds: float, most_bytes: float | None) -> Limits:
+def asked_in_turn(
+    problem: Problem,
+    asked: Mapping[str, str | Backend],
+    limits: Limits,
+    *,
+    options: Mapping[str, Any] | None = None,
+    warm_up: bool = False,
+    progress: Callable[[str], None] | None = None,
+    heard: Heard | None = None,
+    found: Callable[[Finding], None] | None = None,
+) -> tuple[Finding, ...]:
+    """What each backend says, one asked after the other, held against what all say.
+
+    Those that are given by name are made with such of the `options` as they have. To warm up, each is asked once
+    before, with no time at all.
+    """
+    findings: list[Finding] = []
+    for name, backend in asked.items():
+        if progress is not None:
+            progress(name)
+        tell = None if heard is None else functools.partial(heard, name)
+        if warm_up:
+            _found(problem, name, backend, limits._replace(time_limit_seconds=0.0), options or {}, None)
+        findings.append(_found(problem, name, backend, limits, options or {}, tell))
+        if found is not None:
+            found(weigh_evidence(problem, findings)[-1])
+    return tuple(weigh_evidence(problem, findings))
+
+
+def checked_limits(time_limit_seconds: float, patience_seconds: float, most_bytes: float | None) -> Limits:
     for name, seconds in (("time_limit_seconds", time_limit_seconds), ("patience_seconds", patience_seconds)):
         if not (math.isfinite(seconds) and seconds >= 0):
             raise ProblemError(f"`{name}` must be a number from 0 on, got {seconds:g}.")
@@ -109,7 +146,7 @@ def _tuples_alone(problem: Problem) -> Iterator[tuple[tuple[int, ...], Problem]]
         yield tuple(sorted(cases)), problem.restricted_to(cases)
 
 
-def _named(backends: Sequence[str | Backend]) -> dict[str, str | Backend]:
+def named(backends: Sequence[str | Backend]) -> dict[str, str | Backend]:
     """The backends by the names that they are given here: a second one of the same name gets a number."""
     if not backends:
         raise ProblemError("`backends` must name at least one backend.")
@@ -123,10 +160,17 @@ def _named(backends: Sequence[str | Backend]) -> dict[str, str | Backend]:
     return named
 
 
-def _found(problem: Problem, name: str, asked: str | Backend, limits: Limits) -> Finding:
+def _found(
+    problem: Problem,
+    name: str,
+    asked: str | Backend,
+    limits: Limits,
+    options: Mapping[str, Any],
+    tell: Callable[[float, Progress], None] | None,
+) -> Finding:
     """One backend's answer, scored by the judge; nothing is concluded from it yet."""
     try:
-        backend = make_backend(asked, {}) if isinstance(asked, str) else asked
+        backend = _made(asked, options) if isinstance(asked, str) else asked
     except RposstError as error:
         return Finding(backend=name, verdict=Verdict.UNAVAILABLE, reason=str(error))
     capabilities = backend.capabilities
@@ -139,15 +183,43 @@ def _found(problem: Problem, name: str, asked: str | Backend, limits: Limits) ->
     reason = capabilities.why_not(problem)
     if reason is not None:
         return replace(finding, verdict=Verdict.DECLINED, reason=reason)
-    heard = ask_apart(problem, backend, limits)
+    news: list[News] = []
+
+    def listen(piece: News) -> None:
+        news.append(piece)
+        if tell is not None:
+            tell(piece.seconds, piece.progress)
+
+    heard = ask_apart(problem, backend, limits, listen)
+    finding = replace(finding, profile=profile(problem, news, problem.allowance(capabilities.tolerance)))
     if isinstance(heard, Silence):
-        verdict = Verdict.FOUND_NOTHING if heard.has_hung else Verdict.CRASHED
-        return replace(finding, verdict=verdict, reason=heard.words)
+        return _silent(problem, finding, heard, limits)
     if heard.no_licence is not None:
         return replace(finding, verdict=Verdict.NO_LICENCE, reason=heard.no_licence)
     if heard.raised is not None:
         return replace(finding, verdict=Verdict.CRASHED, reason=f"it raised {heard.raised}")
     return _scored(problem, finding, heard.returned, heard.seconds)
+
+
+def _made(name: str, options: Mapping[str, Any]) -> Backend:
+    """The backend with such of the options as it has."""
+    backend = make_backend(name, {})
+    own = {option: value for option, value in options.items() if option in entry_of(name).options}
+    return make_backend(name, own) if own else backend
+
+
+def _silent(problem: Problem, finding: Finding, silence: Silence, limits: Limits) -> Finding:
+    """What is known of a backend that gave no answer: if it hung, the best test that it told of is its answer."""
+    if not silence.has_hung:
+        return replace(finding, verdict=Verdict.CRASHED, reason=silence.words)
+    test = best_test(finding.profile)
+    if test is None:
+        return replace(finding, verdict=Verdict.FOUND_NOTHING, reason=silence.words)
+    told = Candidate(test=test, lower_bound=max(point.lower_bound for point in finding.profile), limit=Limit.TIME)
+    seconds = limits.time_limit_seconds + limits.patience_seconds
+    solution = judge(problem, replace(told, lower_bound=-math.inf), finding.backend, 0.0, seconds)
+    reason = f"{silence.words}; its test is the best one that it told of on its way"
+    return replace(finding, verdict=Verdict.PROVED_LESS, reason=reason, solution=solution, candidate=told)
 
 
 def _scored(problem: Problem, finding: Finding, returned: object, seconds: float) -> Finding:
@@ -163,10 +235,19 @@ def _scored(problem: Problem, finding: Finding, returned: object, seconds: float
         solution = judge(problem, replace(returned, lower_bound=-math.inf), finding.backend, 0.0, seconds)
     except BackendFailure as error:
         return replace(none, candidate=returned, reason=str(error))
+    end = Point(
+        seconds=seconds,
+        objective=solution.objective,
+        claimed_objective=returned.claimed_objective,
+        lower_bound=float(returned.lower_bound),
+        test=solution.test,
+    )
+    finding = replace(finding, profile=with_end(finding.profile, end))
     if solution.test is not None:
         return replace(finding, verdict=Verdict.AGREES, solution=solution)
     if solution.limit is None:
-        return replace(none, candidate=returned, reason="it found no test, and nothing had stopped it")
+        reason = "it found no test, and nothing had stopped it"
+        return replace(finding, contradiction=Contradiction.NO_ANSWER, reason=reason)
     reason = f"it found no test before {solution.limit.value} ended its run"
     return replace(finding, verdict=Verdict.FOUND_NOTHING, reason=reason)
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from rposst_opt.contract import Candidate, Capabilities
 from rposst_opt.problem import Problem
+from rposst_opt.referee.profiles import Point
 from rposst_opt.solution import Solution
 from rposst_opt.values.by_value import ByValue
 from rposst_opt.values.showing import Shown, brief_number, html_table
@@ -37,6 +38,7 @@ class Contradiction(StrEnum):
     FALSE_VALUE = "a false value of its own test"
     REFUTED_BOUND = "a bound that a test refutes"
     MISSED_OPTIMUM = "a worse test than it promises"
+    ON_THE_WAY = "something false on its way"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -58,6 +60,8 @@ class Finding(ByValue, Shown):
         Of the solver's package.
     capabilities : Capabilities or None
         What the backend says of itself, and is held to.
+    profile : tuple of Point
+        What it told of while it ran, and its answer.
     """
 
     backend: str
@@ -68,6 +72,7 @@ class Finding(ByValue, Shown):
     candidate: Candidate | None = None
     version: str = ""
     capabilities: Capabilities | None = None
+    profile: tuple[Point, ...] = ()
 
     @property
     def objective(self) -> float:

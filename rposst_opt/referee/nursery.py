@@ -22,19 +22,22 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import reduction
 from multiprocessing.connection import Connection
 from typing import Any
 
 import cloudpickle
+import numpy as np
 
-from rposst_opt.contract import Backend, Budget, Candidate, ask
+from rposst_opt.contract import Backend, Budget, Progress, ask
+from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import LicenceMissing
 from rposst_opt.problem import Problem
-from rposst_opt.solvers.kernels.compiling import watch
+from rposst_opt.solvers.kernels.compiling import telling_compile_seconds, watch
 
 BEAT_SECONDS = 0.5  # between two signs of life of a process that compiles
+NEWS_SECONDS = 0.1  # between two pieces of news in which neither test nor numbers are new
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,14 @@ class Answer:
     raised: str | None = None
     no_licence: str | None = None
     seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class News:
+    """How far a backend is after so many seconds; its test comes along when it is a new one."""
+
+    seconds: float
+    progress: Progress
 
 
 @dataclass(frozen=True)
@@ -60,26 +71,72 @@ class Compiling:
     """A sign of life: kernels are being compiled, which counts against no limit."""
 
 
-def answer(problem: Problem, backend: Backend, time_limit_seconds: float) -> Answer:
+def answer(problem: Problem, backend: Backend, time_limit_seconds: float, voice: "Voice") -> Answer:
     """Ask the backend; whatever is raised is evidence, and kept."""
-    started = time.perf_counter()
     try:
         probe = backend.capabilities.why_no_licence
         reason = None if probe is None else probe()
         if reason is not None:
             return Answer(no_licence=reason)
-        started = time.perf_counter()
-        candidate = ask(problem, backend, Budget(time_limit_seconds=time_limit_seconds))
+        account = Account(voice)
+        with telling_compile_seconds(account.leave_out), contextlib.closing(account):
+            returned = ask(problem, backend, Budget(time_limit_seconds=time_limit_seconds, progress=account.tell))
     except LicenceMissing as error:
         return Answer(no_licence=str(error))
     except BaseException as error:  # an exit or an interrupt that a backend raises is its own, too
         return Answer(raised=f"{type(error).__name__}: {error}")
-    compile_seconds = candidate.stats.compile_seconds if isinstance(candidate, Candidate) else 0.0
-    return Answer(returned=candidate, seconds=time.perf_counter() - started - compile_seconds)
+    return Answer(returned=returned, seconds=account.seconds)
+
+
+class Account:
+    """What a backend tells while it has a question: all that is new is passed on, and now and then what is not.
+
+    Its clock leaves compiling out. Whatever is told when the question is answered already is told to nobody.
+    """
+
+    def __init__(self, voice: "Voice") -> None:
+        self._voice = voice
+        self._started, self._compile_seconds = time.perf_counter(), 0.0
+        self._one_at_a_time, self._is_over = threading.Lock(), False
+        self._said: tuple[float, float] | None = None
+        self._said_at = 0.0
+        self._test: EfficientTest | None = None
+        self.seconds = 0.0  # that the answer took, when it is there
+
+    def leave_out(self, seconds: float) -> None:
+        """So long something was compiled."""
+        self._compile_seconds += seconds
+
+    def close(self) -> None:
+        """Stop the clock, and pass nothing on any more."""
+        with self._one_at_a_time:
+            self._is_over, self.seconds = True, self._now()
+
+    def tell(self, progress: Progress) -> None:
+        """Pass it on, if anything in it is new; what is no progress is the backend's own error."""
+        if not isinstance(progress, Progress):
+            raise TypeError(f"what it tells of its progress is a {type(progress).__name__}, not a Progress")
+        if not (progress.test is None or isinstance(progress.test, EfficientTest)):
+            raise TypeError(f"the test that it tells of is a {type(progress.test).__name__}, not an EfficientTest")
+        for number in (progress.objective, progress.lower_bound):
+            if not isinstance(number, int | float | np.number):
+                raise TypeError(f"it tells of {number!r} where a number is due")
+        with self._one_at_a_time:
+            now = self._now()
+            numbers = (progress.objective, progress.lower_bound)
+            is_new_test = progress.test is not None and progress.test != self._test
+            if self._is_over or not (is_new_test or numbers != self._said or now - self._said_at >= NEWS_SECONDS):
+                return
+            self._voice.say(News(now, progress if is_new_test else replace(progress, test=None)))
+            self._said, self._said_at = numbers, now
+            self._test = progress.test if is_new_test else self._test
+
+    def _now(self) -> float:
+        return time.perf_counter() - self._started - self._compile_seconds
 
 
 class Voice(logging.Handler):
-    """Sends what a witness has to say: answers, notices, and signs of life. One at a time."""
+    """Sends what a witness has to say: answers, news, notices, and signs of life. One at a time."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__()
@@ -87,14 +144,18 @@ class Voice(logging.Handler):
         self._one_at_a_time = threading.Lock()
 
     def say(self, what: object) -> None:
-        """Send it; what cannot be sent is an answer of its own kind."""
-        try:
-            message = cloudpickle.dumps(what)
-        except Exception as error:  # a backend's answer may hold anything
-            words = f"{type(error).__name__}: its answer cannot be passed on: {error}"
-            message = cloudpickle.dumps(Answer(raised=words))
+        """Send it."""
+        message = cloudpickle.dumps(what)
         with self._one_at_a_time:
             self._connection.send_bytes(message)
+
+    def answer(self, given: Answer) -> None:
+        """Send an answer; one that cannot be sent is an answer of its own kind."""
+        try:
+            cloudpickle.dumps(given)
+        except Exception as error:  # a backend's answer may hold anything
+            given = Answer(raised=f"{type(error).__name__}: its answer cannot be passed on: {error}")
+        self.say(given)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Pass on what the package logs."""
@@ -133,9 +194,9 @@ def be_a_witness(connection: Connection) -> None:
             problem, time_limit_seconds = cloudpickle.loads(connection.recv_bytes())
             if isinstance(backend, BaseException):
                 words = f"{type(backend).__name__}: it cannot be loaded in a process of its own: {backend}"
-                voice.say(Answer(raised=words))
+                voice.answer(Answer(raised=words))
             else:
-                voice.say(answer(problem, backend, time_limit_seconds))
+                voice.answer(answer(problem, backend, time_limit_seconds, voice))
 
 
 def fork_witness(handle: int, control: Connection) -> int:

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from multiprocessing import Pipe, reduction
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -25,7 +26,7 @@ import cloudpickle
 
 from rposst_opt.contract import Backend
 from rposst_opt.problem import Problem
-from rposst_opt.referee.nursery import Answer, Compiling, Notice
+from rposst_opt.referee.nursery import Answer, Compiling, News, Notice
 
 logger = logging.getLogger("rposst_opt")
 
@@ -122,25 +123,31 @@ class Witness:
         self._connection.send_bytes(cloudpickle.dumps(sys.path))
         self._connection.send_bytes(pickled_backend)
 
-    def ask(self, problem: Problem, limits: Limits) -> Answer | Silence:
-        """Its answer, or why there is none; there is then no such witness any more."""
+    def ask(self, problem: Problem, limits: Limits, tell: Callable[[News], None]) -> Answer | Silence:
+        """Its answer, or why there is none; there is then no such witness any more. Its news is told as it comes."""
         with contextlib.suppress(OSError):  # if it has died, that is told below
             self._connection.send_bytes(cloudpickle.dumps((problem, limits.time_limit_seconds)))
         most_bytes = MEMORY_SHARE * machines_memory() if limits.most_bytes is None else limits.most_bytes
         seconds = limits.time_limit_seconds + limits.patience_seconds
-        deadline = time.monotonic() + seconds
+        now = looked = time.monotonic()
+        deadline = now + seconds
         while True:
             heard = self._listen()
             if isinstance(heard, Answer | Silence):
                 return heard
             if isinstance(heard, Notice):
                 logger.log(heard.level, heard.message)
+            elif isinstance(heard, News):
+                tell(heard)
             elif isinstance(heard, Compiling):
                 deadline = time.monotonic() + seconds
-            elif memory_of_group(self.number) > most_bytes:
-                self.kill()
-                return Silence(f"it took more than {most_bytes / 2**20:,.0f} MB of memory")
-            elif time.monotonic() > deadline:
+            now = time.monotonic()  # one that talks without end is no better than one that is silent
+            if now - looked >= GLANCE_SECONDS:
+                looked = now
+                if memory_of_group(self.number) > most_bytes:
+                    self.kill()
+                    return Silence(f"it took more than {most_bytes / 2**20:,.0f} MB of memory")
+            if now > deadline:
                 self.kill()
                 return Silence(f"it did not answer within {seconds:g} s, its limit and some patience", has_hung=True)
 
@@ -196,13 +203,18 @@ def _belong_to_nobody() -> None:
 os.register_at_fork(after_in_child=_belong_to_nobody)
 
 
-def ask_apart(problem: Problem, backend: Backend, limits: Limits) -> Answer | Silence:
-    """Have a backend asked in a process of its own; the process stays for the next question, if it answers."""
+def ask_apart(
+    problem: Problem, backend: Backend, limits: Limits, tell: Callable[[News], None] = lambda news: None
+) -> Answer | Silence:
+    """Have a backend asked in a process of its own; the process stays for the next question, if it answers.
+
+    What the backend says of its progress is told while it runs.
+    """
     pickled = cloudpickle.dumps(backend)
     witness = _idle.pop(pickled, None) or Witness(pickled, type(backend).__module__)
     heard: Answer | Silence | None = None
     try:
-        heard = witness.ask(problem, limits)
+        heard = witness.ask(problem, limits, tell)
     finally:
         if heard is None or (isinstance(heard, Answer) and not witness.is_alone):
             witness.kill()

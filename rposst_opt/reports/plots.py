@@ -1,14 +1,13 @@
 """What do the tables of `rposst_opt.analysis` look like? A picture for each, of the same name.
 
-Nothing is solved here, and no window opens: each function returns a figure, for ``figure.savefig("curve.png")``.
-Colours are those of Okabe and Ito, which people of all colour vision can tell apart; lines differ in their dashes or
-markers too, for print in grey.
+Nothing is solved here, and no window opens: each function returns a figure, for ``figure.savefig("curve.png")``. Lines
+differ in their dashes or markers as well as in their colours, for print in grey. The picture of a comparison is in
+`rposst_opt.reports.anytime`.
 """
 
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Sequence
 from itertools import cycle
-from typing import Any, ParamSpec
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,13 +15,31 @@ import pandas as pd
 from rposst_opt.arrays import FloatArray
 from rposst_opt.errors import ProblemError
 from rposst_opt.reports import check_can_draw
+from rposst_opt.reports.anytime import anytime_profiles as anytime_profiles
+from rposst_opt.reports.looks import (
+    BESIDE,
+    BLACK,
+    BLUE,
+    COLOURS,
+    DASHES,
+    GREEN,
+    GREY,
+    LONGEST_NAME,
+    MARKERS,
+    ORANGE,
+    SKY_BLUE,
+    VERMILION,
+    WIDE,
+    WIDTH,
+    in_style,
+    numbers,
+    short,
+)
 from rposst_opt.solution import Status
 
 try:
-    from matplotlib import rc_context, rcParams
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.font_manager import FontProperties, findfont, get_font
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
     from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
@@ -31,41 +48,11 @@ except ModuleNotFoundError:
     check_can_draw()
     raise
 
-BLACK = "#000000"
-ORANGE = "#E69F00"
-SKY_BLUE = "#56B4E9"
-GREEN = "#009E73"
-BLUE = "#0072B2"
-VERMILION = "#D55E00"
-PURPLE = "#CC79A7"
-GREY = "#8a8a8a"
-
-STYLE: dict[Any, Any] = {
-    "font.size": 8,
-    "axes.titlesize": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#e6e6e6",
-    "grid.linewidth": 0.6,
-    "svg.hashsalt": "rposst-opt",  # the same names inside the file whenever it is drawn
-    "svg.fonttype": "none",
-    "text.parse_math": False,  # names come from users, and a dollar sign in them is a dollar sign
-    "text.usetex": False,
-}
-
-WIDTH = 7.0  # inches
-LONGEST_NAME = 26  # letters
 MOST_BARS = 20
 MOST_VALUES = 16  # points of a curve that are annotated with their values
 MOST_LABELS = 12  # entries of a legend
-WIDE = 20  # an axis that spans more than this factor is logarithmic
 COSTS_NOTHING = 1e-8  # of the largest loss: two optima may differ by this much and still both be proved
 
-COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY_BLUE, BLACK)
-DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 1)), (0, (8, 2, 1, 2)), (0, (4, 1, 1, 1, 1, 1)))
-MARKERS = "os^DvPX"
-BESIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False}
 LEFT_OUT_LOOKS: dict[str, dict[str, Any]] = {
     "policy": {"color": BLUE},
     "target": {"facecolor": ORANGE, "edgecolor": BLACK, "hatch": "////"},
@@ -83,21 +70,8 @@ SMALL: dict[str, Any] = {
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])  # of a triangle whose sides have length one
 
-Parameters = ParamSpec("Parameters")
 
-
-def _in_style(draw: Callable[Parameters, Figure]) -> Callable[Parameters, Figure]:
-    @wraps(draw)
-    def drawn(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Figure:
-        with rc_context(STYLE):
-            figure = draw(*args, **kwargs)
-            figure.draw_without_rendering()  # ticks are made when they are first drawn, and take their style then
-            return figure
-
-    return drawn
-
-
-@_in_style
+@in_style
 def tail_profile(*tables: pd.DataFrame, labels: Sequence[str] | None = None) -> Figure:
     """Draw the tail weights of measures, and what each loss weighs by its rank."""
     if not tables:
@@ -122,7 +96,7 @@ def tail_profile(*tables: pd.DataFrame, labels: Sequence[str] | None = None) -> 
     return figure
 
 
-@_in_style
+@in_style
 def k_of_n_table(table: pd.DataFrame) -> Figure:
     """Draw what a test is worth under k-of-N against N, and dashed the CVaR with the same tail fraction."""
     figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
@@ -130,8 +104,8 @@ def k_of_n_table(table: pd.DataFrame) -> Figure:
     dashed: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 1.0}
     for (k, rows), colour, marker in zip(table.groupby("k"), cycle(COLOURS), cycle(MARKERS), strict=False):
         curve = rows.sort_values("n")
-        axes.plot(curve["n"], _numbers(curve, "cvar"), color=colour, **dashed)
-        axes.plot(curve["n"], _numbers(curve, "k_of_n"), color=colour, marker=marker, markersize=4, label=f"k = {k}")
+        axes.plot(curve["n"], numbers(curve, "cvar"), color=colour, **dashed)
+        axes.plot(curve["n"], numbers(curve, "k_of_n"), color=colour, marker=marker, markersize=4, label=f"k = {k}")
     _scale_counts(axes, table["n"])
     axes.set(xlabel="N, scenarios drawn", ylabel="objective of the test")
     limit = Line2D([], [], color=GREY, label="CVaR of the\nsame tail, k/N", **dashed)
@@ -139,13 +113,13 @@ def k_of_n_table(table: pd.DataFrame) -> Figure:
     return figure
 
 
-@_in_style
+@in_style
 def objective_surface(table: pd.DataFrame) -> Figure:
     """Draw the objective over the weights of three cases, a corner for each, and mark its least value."""
     figure = Figure(figsize=(WIDTH, 5.0), layout="constrained")
     axes = figure.subplots()
     weights = table[["weight_1", "weight_2", "weight_3"]].to_numpy(dtype=float)
-    objective = _numbers(table, "objective")
+    objective = numbers(table, "objective")
     _fill_triangle(figure, axes, weights @ CORNERS, objective)
     _draw_triangle(axes, [str(table[f"case_{place}"].iloc[0]) for place in (1, 2, 3)])
     if np.isfinite(objective).any():
@@ -180,10 +154,10 @@ def _draw_triangle(axes: Axes, names: Sequence[str]) -> None:
             axes.plot(*ends.T, color="white", linewidth=0.5, alpha=0.6)
     for corner, name, up in zip(CORNERS, names, (-9, -9, 9), strict=True):
         align: dict[str, Any] = {"ha": "center", "va": "bottom" if up > 0 else "top"}
-        axes.annotate(f"only\n{_short(name)}", corner, xytext=(0, up), textcoords="offset points", **align)
+        axes.annotate(f"only\n{short(name)}", corner, xytext=(0, up), textcoords="offset points", **align)
 
 
-@_in_style
+@in_style
 def closing_in(table: pd.DataFrame, *, labels: Sequence[str] | None = None) -> Figure:
     """Draw how the best test and the lower bound meet, and how the weights settle.
 
@@ -210,8 +184,8 @@ def closing_in(table: pd.DataFrame, *, labels: Sequence[str] | None = None) -> F
 
 def _draw_gap(axes: Axes, table: pd.DataFrame, dots: dict[str, Any]) -> None:
     """The best test and the lower bound, what is between them, and the tests that were tried."""
-    rounds, best, bound = table["round"], _numbers(table, "best"), _numbers(table, "lower_bound")
-    axes.plot(rounds, _numbers(table, "objective"), color=GREY, linewidth=0.7, label="this round's test", **dots)
+    rounds, best, bound = table["round"], numbers(table, "best"), numbers(table, "lower_bound")
+    axes.plot(rounds, numbers(table, "objective"), color=GREY, linewidth=0.7, label="this round's test", **dots)
     axes.fill_between(rounds, bound, best, color=SKY_BLUE, alpha=0.25, linewidth=0, label="gap")
     axes.plot(rounds, best, color=BLUE, linewidth=1.8, label="best test so far", **dots)
     dashed: dict[str, Any] = {"color": VERMILION, "linewidth": 1.4, "linestyle": (0, (6, 2))}
@@ -222,14 +196,14 @@ def _draw_gap(axes: Axes, table: pd.DataFrame, dots: dict[str, Any]) -> None:
 
 def _around_the_end(table: pd.DataFrame) -> tuple[float, float]:
     """Limits that show every objective; the first bounds may be far below, and leave the picture."""
-    objective, bound = _numbers(table, "objective"), _numbers(table, "lower_bound")
+    objective, bound = numbers(table, "objective"), numbers(table, "lower_bound")
     end, top = float(np.nanmin(objective)), float(np.nanmax(objective))
     reach = max(top - end, end - float(bound[-1]))
     reach = reach if reach > 1e-9 * abs(end) else 0.1 * abs(end) or 1.0  # all alike: no axis of rounding errors
     return max(float(np.nanmin(bound)), end - 1.5 * reach) - 0.05 * reach, top + 0.05 * reach
 
 
-@_in_style
+@in_style
 def sweep(table: pd.DataFrame) -> Figure:
     """Draw what the best test for each tail fraction is worth, and its mean and its worst loss."""
     figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
@@ -241,7 +215,7 @@ def sweep(table: pd.DataFrame) -> Figure:
         ("mean_loss", "mean loss", GREEN, "s", (0, (2, 1))),
     ):
         look: dict[str, Any] = {"color": colour, "linestyle": dashes, "marker": marker, "markersize": 4}
-        axes.plot(ordered["tail_fraction"], _numbers(ordered, column), label=label, clip_on=False, zorder=3, **look)
+        axes.plot(ordered["tail_fraction"], numbers(ordered, column), label=label, clip_on=False, zorder=3, **look)
     unproved = ordered[ordered["status"] == Status.FEASIBLE]
     if len(unproved):
         hollow: dict[str, Any] = {"color": BLUE, "markerfacecolor": "white", "clip_on": False, "zorder": 4}
@@ -253,14 +227,14 @@ def sweep(table: pd.DataFrame) -> Figure:
     return figure
 
 
-@_in_style
+@in_style
 def size_curve(table: pd.DataFrame) -> Figure:
     """Draw the objective of the best test of each size, and the way down to its lower bound if it is not proved."""
     figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
     axes = figure.subplots()
     ordered = table.sort_values("size")
     found = ordered[np.isfinite(ordered["objective"])]
-    axes.plot(ordered["size"], _numbers(ordered, "objective"), color=BLUE, linewidth=1.2)
+    axes.plot(ordered["size"], numbers(ordered, "objective"), color=BLUE, linewidth=1.2)
     for status, label, fill in ((Status.OPTIMAL, "proved optimal", BLUE), (Status.FEASIBLE, "not proved", "white")):
         points = found[found["status"] == status]
         if len(points):
@@ -298,12 +272,12 @@ def _annotate(axes: Axes, places: Sequence[float], values: Sequence[float]) -> N
         axes.annotate(f"{value:.3g}", (place, value), xytext=(4, 4), **SMALL)
 
 
-@_in_style
+@in_style
 def sensitivity(table: pd.DataFrame) -> Figure:
     """Draw what it would have cost not to have known a policy or a target, for those that matter most."""
     left_out = table[table["left_out"] != "nothing"]
     known = left_out[np.isfinite(left_out["cost"])]
-    scale = float(np.abs(_numbers(table, "worst_loss")[np.isfinite(table["worst_loss"])]).max(initial=0.0))
+    scale = float(np.abs(numbers(table, "worst_loss")[np.isfinite(table["worst_loss"])]).max(initial=0.0))
     costly = known[known["cost"] > COSTS_NOTHING * scale]
     in_steps = (
         costly["cost"] / (COSTS_NOTHING * scale or 1.0)
@@ -351,10 +325,10 @@ def _what_is_shown(left_out: pd.DataFrame, known: pd.DataFrame, costly: pd.DataF
 
 
 def _bar_name(kind: str, name: str) -> str:
-    return f"target {_short(name)}" if kind == "target" else _short(name)
+    return f"target {short(name)}" if kind == "target" else short(name)
 
 
-@_in_style
+@in_style
 def validation(table: pd.DataFrame) -> Figure:
     """Draw the mean error on held-out policies over the size of the test: each selection with its best estimator.
 
@@ -370,7 +344,7 @@ def validation(table: pd.DataFrame) -> Figure:
             ways = of_kind[of_kind["selection"] == selection]
             best = ways.loc[ways.groupby("size")["mean_error"].idxmin()].sort_values("size")
             beside = best["size"] + 0.05 * (place - (len(selections) - 1) / 2)  # so that bars can be told apart
-            axes.plot(beside, best["mean_error"], color=colour, marker=marker, markersize=4, label=_short(selection))
+            axes.plot(beside, best["mean_error"], color=colour, marker=marker, markersize=4, label=short(selection))
             axes.vlines(beside, best["low"], best["high"], color=colour, linewidth=1.0)
         axes.set_title(HELD_OUT_WORDS.get(kind, kind), loc="left")
         axes.set_ylim(bottom=0.0)
@@ -387,21 +361,7 @@ def _labels(labels: Sequence[str] | None, count: int, noun: str) -> list[str]:
         return [f"{noun} {number}" for number in range(1, count + 1)]
     if len(labels) != count:
         raise ProblemError(f"`labels` must have one entry per {noun}, {count} in all, got {len(labels)}.")
-    return [_short(label) for label in labels]
-
-
-def _short(name: str) -> str:
-    """A user's name as it can be drawn: on one line, in letters that the font has, and not too long."""
-    fonts = [get_font(findfont(FontProperties(family=[family]))) for family in rcParams["font.family"]]
-    line = " ".join(str(name).split()) or "(no name)"
-    short = line if len(line) <= LONGEST_NAME else line[: LONGEST_NAME - 1] + "…"
-    return "".join(letter if any(font.get_char_index(ord(letter)) for font in fonts) else "□" for letter in short)
-
-
-def _numbers(table: pd.DataFrame, column: str) -> FloatArray:
-    """A column with NaN, which leaves a gap in a line, in place of infinity, which would stretch the axis."""
-    numbers = table[column].to_numpy(dtype=np.float64)
-    return np.where(np.isfinite(numbers), numbers, np.nan)
+    return [short(label) for label in labels]
 
 
 def _scale_counts(axes: Axes, counts: pd.Series) -> None:

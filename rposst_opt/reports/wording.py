@@ -8,7 +8,8 @@ from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.losses import AbsoluteError
 from rposst_opt.measures import Mean, WorstCase
 from rposst_opt.problem import Need, Problem
-from rposst_opt.referee.findings import Agreement, Verdict
+from rposst_opt.referee.comparison import Comparison
+from rposst_opt.referee.findings import Agreement, Finding, Verdict
 from rposst_opt.results import Scale
 from rposst_opt.solution import Solution, Status
 from rposst_opt.unseen.error_bars import LeftOut
@@ -123,6 +124,34 @@ def share_words(problem: Problem, stats: Stats) -> str:
     if stats.share_done is not None:
         return f", after {f'about {stats.share_done:.1%}' if stats.share_done >= 1e-3 else 'under 0.1%'} of the search"
     return f", after {stats.tuples / problem.n_tuples:.3%} of the sets of cases" if stats.tuples else ""
+
+
+def finding_words(finding: Finding) -> str:
+    """What came of asking one backend, when the others have not been heard yet: numbers, and no verdict on them.
+
+    A contradiction is one all the same, whatever the others say.
+    """
+    solution, candidate = finding.solution, finding.candidate
+    if finding.verdict is Verdict.DISAGREES or solution is None or candidate is None:
+        return f"{finding.backend}: {finding.verdict.words}"
+    bound = f", at least {candidate.lower_bound:.6g}" if candidate.lower_bound > -float("inf") else ""
+    ended = "" if solution.limit is None else f", when {solution.limit.value} ended it"
+    return f"{finding.backend}: {solution.objective:.6g}{bound}, in {solution.seconds:.2f} s{ended}"
+
+
+def comparison_words(comparison: Comparison) -> list[str]:
+    """How solvers were compared, and what is not known of some."""
+    table = comparison.table
+    threads = f"{comparison.threads} {'thread' if comparison.threads == 1 else 'threads'}"
+    said = [
+        f"Each had {comparison.seconds:g} s in a process of its own, one after the other, so that they did not disturb "
+        f"each other, and {threads} if it can be told. Times leave out compiling{' and loading' * comparison.is_warm}.",
+        "Objectives are scored by the one judge. Bounds are the solvers' own, held against every test that was found.",
+    ]
+    silent = table.loc[~table["tells_tests"] & table["first_test_seconds"].notna(), "backend"].tolist()
+    if silent:
+        said.append(f"≤: told of no test before the answer, so it may have come sooner ({', '.join(silent)}).")
+    return said
 
 
 def agreement_words(report: Agreement) -> str:

@@ -89,7 +89,8 @@ class UniformSelection:
         alike = np.full((problem.n_policies, len(targets)), 1 / (problem.n_policies * len(targets)))
         names = problem.target_names if self.worst_target else ("0",)
         simpler = replace(problem, measure=measure, targets=targets, probabilities=alike, target_names=names)
-        played = RegretMatching(rounds=1, prune=False, threads=self.threads).solve(simpler, budget)
+        with budget.in_terms_of(problem, lambda test: test):
+            played = RegretMatching(rounds=1, prune=False, threads=self.threads).solve(simpler, budget)
         return replace(played, lower_bound=-math.inf)
 
 
@@ -108,7 +109,10 @@ def _least_average_for_the_worst_target(problem: Problem, budget: Budget) -> Can
             if worst[at] < best - problem.allowance(TIE_TOLERANCE):
                 best, chosen = float(worst[at]), chunk[at]
             done += len(chunk)
-            budget.tell(Progress(done=done, total=problem.n_tuples, objective=best))
+            if budget.is_heard:
+                test = uniform_test(problem, chosen)
+                objective = problem.objective(test)
+                budget.tell(Progress(done=done, total=problem.n_tuples, objective=objective, test=test))
             limit = budget.reached() if done < problem.n_tuples else None
             if limit is not None:
                 break

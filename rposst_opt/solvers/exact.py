@@ -217,6 +217,7 @@ class _Proof:
         self.is_complete, self.was_cut_short, self.share_done = False, False, 0.0
         self.besides = Besides(problem, budget, self.plan, method.threads)
         self.told, self.told_value = time.monotonic(), math.inf
+        self.told_test: tuple[FoundTest, EfficientTest] | None = None
 
     def settle_first_tuple(self) -> None:
         """Make the first tuple there is the incumbent; by the way the kernels are compiled, or loaded."""
@@ -425,5 +426,14 @@ class _Proof:
                 lower_bound=float(max(self.bound, self.besides.bound) * self.problem.unit),
                 share=self.prospect.share,
                 seconds_left=self.prospect.seconds_left,
+                test=self._told_test() if self.budget.is_heard else None,
             )
         )
+
+    def _told_test(self) -> EfficientTest:
+        """The incumbent with the weights that it was found with; made once for each."""
+        if self.told_test is None or self.told_test[0] is not self.best:
+            cases = [*self.problem.required_cases, *self.cases[list(self.best.cases)].tolist()]
+            weights = self.best.weights / self.best.weights.sum()
+            self.told_test = self.best, self.problem.test(cases=cases, weights=weights)
+        return self.told_test[1]

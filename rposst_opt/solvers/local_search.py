@@ -348,14 +348,18 @@ class Climb:
         return self.limit is not None
 
     def _tell(self, idle: int) -> None:
-        unit = self.problem.unit
+        if not self.budget.is_heard:
+            return
+        rows, weights = self.best.rows, self.best.weights / self.best.weights.sum()
+        test = self.problem.test(cases=rows.tolist(), weights=weights)
         self.budget.tell(
             Progress(
                 done=idle,
                 total=self.method.kicks,
                 unit="rounds without improvement",
-                objective=self.best.value * unit,
-                lower_bound=self.bound * unit,
+                objective=self.problem.objective(test),  # its own value is that on a grid
+                lower_bound=self.bound * self.problem.unit,
+                test=test,
             )
         )
 

@@ -30,6 +30,7 @@ import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
+from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.kernels.players import make_player_run, play_tuple_as, play_tuples_as
 from rposst_opt.solvers.kernels.problem_arrays import problem_arrays
@@ -105,7 +106,7 @@ class RegretMatching:
             limit = search.run(budget)
             lower_bound = search.proved_bound()
         return Candidate(
-            test=problem.test(cases=search.best.cases, weights=search.best.weights),
+            test=search.best_test(),
             lower_bound=lower_bound,
             limit=limit,
             stats=run.stats(tuples=search.done, rounds=search.rounds_played),
@@ -190,8 +191,9 @@ class _Search:
                         limit = budget.reached()
                     if limit is not None:
                         self.cutoff[1] = 1.0
-                    if self.done:
-                        budget.tell(Progress(done=self.done, total=total, objective=self.best.loss))
+                    if self.done and budget.is_heard:
+                        test = self.best_test()
+                        budget.tell(Progress(done=self.done, total=total, objective=self.best.loss, test=test))
             finally:
                 self.cutoff[1] = 1.0
         return limit
@@ -201,6 +203,10 @@ class _Search:
         self.lower_bound = min(self.lower_bound, outcome.lower_bound)
         self.done += outcome.done
         self.rounds_played += outcome.rounds_played
+
+    def best_test(self) -> EfficientTest:
+        """The best cases so far, with the best weights that were played on them."""
+        return self.problem.test(cases=self.best.cases, weights=self.best.weights)
 
     def proved_bound(self) -> float:
         """A bound for all tuples: that of those played and, if some were not, that of all cases taken together.
