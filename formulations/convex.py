@@ -36,7 +36,7 @@ from formulations.licences import PROBES, as_failure, refusals_of
 from rposst_opt.arrays import FloatArray
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress, Stats
 from rposst_opt.efficient_test import EfficientTest
-from rposst_opt.errors import BackendFailure, ProblemError
+from rposst_opt.errors import BackendFailure, FalseClaim, ProblemError
 from rposst_opt.problem import Need, Problem
 
 
@@ -227,6 +227,8 @@ class TupleProgram:
         """Find the best weights of these cases."""
         self.be_about(cases)
         run_solver(self.program, self.solver, self.options)
+        if self.program.status == cp.INFEASIBLE:
+            raise FalseClaim(f"{self.solver} claims that there is no test of {list(cases)}: infeasible.")
         weights = self.weights.value
         if weights is None or not np.isfinite(weights).all() or not np.maximum(weights, 0).sum() > 0:
             raise BackendFailure(f"{self.solver} returned no weights for {list(cases)}: {self.program.status}.")
@@ -434,6 +436,8 @@ class ConvexSelection:
         limit = None if proved else Limit.TIME
         if program.weights.value is None or chosen.value is None:
             if budget.reached() is None:
+                if selection.status == cp.INFEASIBLE:
+                    raise FalseClaim(f"{self.solver} claims that there is no test: it calls the program infeasible.")
                 raise BackendFailure(f"{self.solver} ended with {selection.status!r} and no test.")
             return Candidate(test=None, lower_bound=-np.inf, limit=limit, stats=stats)
         claimed = float(selection.value) * epigraph.unit

@@ -48,7 +48,7 @@ from formulations.incumbents import (  # noqa: E402
 )
 from formulations.licences import PROBES, as_failure, refusals_of  # noqa: E402
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Stats  # noqa: E402
-from rposst_opt.errors import BackendFailure, ProblemError  # noqa: E402
+from rposst_opt.errors import BackendFailure, FalseClaim, ProblemError  # noqa: E402
 from rposst_opt.problem import Need, Problem  # noqa: E402
 
 HIGHS_OPTIONS = {
@@ -262,6 +262,8 @@ class MilpSelection:
         bound = float("-inf") if shown is None or shown <= -SOLVERS_INFINITY else shown * unit
         if not (proved or self._has_incumbent(program)):
             if budget.reached() is None:
+                if program.model.status == pulp.LpStatusInfeasible:
+                    raise FalseClaim(f"{self.solver} claims that there is no test: it calls the program infeasible.")
                 raise BackendFailure(f"{self.solver} ended with {pulp.LpStatus[program.model.status]!r} and no test.")
             return Candidate(test=None, lower_bound=bound, limit=limit, stats=stats)
         claimed = float(pulp.value(program.model.objective)) * unit

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rposst_opt.errors import BackendFailure as BackendFailure
     from rposst_opt.errors import BackendNotFound as BackendNotFound
     from rposst_opt.errors import BackendUnavailable as BackendUnavailable
+    from rposst_opt.errors import FalseClaim as FalseClaim
     from rposst_opt.errors import LicenceMissing as LicenceMissing
     from rposst_opt.errors import ProblemError as ProblemError
     from rposst_opt.errors import RposstError as RposstError
@@ -100,6 +101,7 @@ _HOMES = {
         "BackendFailure",
         "BackendNotFound",
         "BackendUnavailable",
+        "FalseClaim",
         "LicenceMissing",
         "ProblemError",
         "RposstError",

@@ -41,6 +41,10 @@ class BackendFailure(RposstError):
     """A backend broke its contract: its test is not one, or its bound is above the objective."""
 
 
+class FalseClaim(BackendFailure):
+    """A solver claims what cannot be, such as that a problem has no test: each set of cases is one."""
+
+
 class RposstWarning(UserWarning):
     """What this package does with data that is usable, and may not mean what it seems to."""
 

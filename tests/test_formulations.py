@@ -10,8 +10,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import cvxpy as cp
 import highspy
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp, minimize_scalar
 from strategies import losses, problems
 
 import formulations.convex as convex
+import formulations.direct as direct
 import formulations.milp as milp_programs
 import formulations.simultaneous as simultaneous
 import rposst_opt as ro
@@ -463,6 +466,34 @@ def long_problem() -> tuple[ro.Problem, float]:
     problem = ro.Problem(results=results, size=4, targets=ro.softmax_targets(results, betas=(0, 1, 2, 4)))
     some = replace(problem, forbidden_cases=tuple(case for case in range(60) if case % 5))
     return problem, ro.solve(some, "regret-matching", rounds=100).objective
+
+
+@pytest.mark.parametrize("backend", ["pulp-cbc", "pulp-highs"])
+def test_a_solver_that_calls_a_program_infeasible_claims_what_cannot_be(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def contradictory(problem: ro.Problem) -> milp_programs.SelectionProgram:
+        program = selection_program(problem)
+        program.model.addConstraint(sum(program.chosen.values()) >= problem.size + 1)
+        return program
+
+    monkeypatch.setattr(milp_programs, "selection_program", contradictory)
+    with pytest.raises(ro.FalseClaim, match="claims that there is no test: it calls the program infeasible"):
+        ro.solve(small_problems()["cvar"], backend)
+
+
+def test_so_does_scipys_and_one_that_is_asked_through_cvxpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = small_problems()["cvar"]
+    run = direct._run_milp
+    refused = lambda *asked, **options: SimpleNamespace(**{**run(*asked, **options), "status": 2})  # noqa: E731
+    monkeypatch.setattr(direct, "_run_milp", refused)
+    with pytest.raises(ro.FalseClaim, match="SciPy's milp claims that there is no test"):
+        ro.solve(problem, "scipy-milp")
+
+    program = TupleProgram(make_epigraph(problem), 2, "CLARABEL")
+    program.program = cp.Problem(program.objective, [*program.constraints, program.weights >= 1])
+    with pytest.raises(ro.FalseClaim, match=r"CLARABEL claims that there is no test of \[0, 1\]: infeasible"):
+        program.solve((0, 1))
 
 
 @pytest.mark.parametrize("backend", MIXED_INTEGER_BACKENDS)

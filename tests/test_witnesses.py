@@ -86,6 +86,10 @@ def refuses_for_want_of_a_licence() -> None:
     raise ro.LicenceMissing("the licence has run out")
 
 
+def claims_that_there_is_no_test() -> None:
+    raise ro.FalseClaim("it calls the program infeasible")
+
+
 def returns_what_cannot_be_passed_on() -> Any:
     return threading.Lock()
 
@@ -117,6 +121,7 @@ WILD = {
     "ate memory": (eats_memory, ro.Verdict.CRASHED, "it took more than 600 MB of memory"),
     "no number": (returns_no_number, ro.Verdict.DISAGREES, "its lower bound is NaN"),
     "no licence": (refuses_for_want_of_a_licence, ro.Verdict.NO_LICENCE, "the licence has run out"),
+    "no test": (claims_that_there_is_no_test, ro.Verdict.DISAGREES, "it calls the program infeasible"),
     "not to be passed on": (returns_what_cannot_be_passed_on, ro.Verdict.CRASHED, "its answer cannot be passed on"),
     "left a child": (leaves_a_child, ro.Verdict.AGREES, ""),
 }

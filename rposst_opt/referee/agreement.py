@@ -3,7 +3,8 @@
 Every capable backend is run on the same problem, each in a process of its own, and every test that comes back is scored
 by `Problem`: such an objective is a fact, whoever found the test. A backend is named as disagreeing when
 
-1. its answer is none: it returns something that is no test for the problem, or none although nothing stopped it;
+1. its answer is none: it returns something that is no test for the problem, or none although nothing stopped it, or
+   claims that there is none;
 2. its own value of its test, or its own losses in the tail, differ from the judge's;
 3. its lower bound is above an objective that somebody reached: a fact refutes the bound;
 4. it claims to find the optimum, was not stopped early, and somebody found a better test;
@@ -196,6 +197,8 @@ def _found(
         return _silent(problem, finding, heard, limits)
     if heard.no_licence is not None:
         return replace(finding, verdict=Verdict.NO_LICENCE, reason=heard.no_licence)
+    if heard.false_claim is not None:
+        return replace(finding, contradiction=Contradiction.NO_ANSWER, reason=heard.false_claim)
     if heard.raised is not None:
         return replace(finding, verdict=Verdict.CRASHED, reason=f"it raised {heard.raised}")
     return _scored(problem, finding, heard.returned, heard.seconds)

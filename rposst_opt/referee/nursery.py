@@ -32,7 +32,7 @@ import numpy as np
 
 from rposst_opt.contract import Backend, Budget, Progress, ask
 from rposst_opt.efficient_test import EfficientTest
-from rposst_opt.errors import LicenceMissing
+from rposst_opt.errors import FalseClaim, LicenceMissing
 from rposst_opt.problem import Problem
 from rposst_opt.solvers.kernels.compiling import telling_compile_seconds, watch
 
@@ -42,10 +42,11 @@ NEWS_SECONDS = 0.1  # between two pieces of news in which neither test nor numbe
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of asking a backend: whatever it returned, or what it raised, or why it has no licence."""
+    """What came of asking a backend: what it returned or raised, what it falsely claims, or why it has no licence."""
 
     returned: object = None
     raised: str | None = None
+    false_claim: str | None = None
     no_licence: str | None = None
     seconds: float = 0.0
 
@@ -83,6 +84,8 @@ def answer(problem: Problem, backend: Backend, time_limit_seconds: float, voice:
             returned = ask(problem, backend, Budget(time_limit_seconds=time_limit_seconds, progress=account.tell))
     except LicenceMissing as error:
         return Answer(no_licence=str(error))
+    except FalseClaim as error:
+        return Answer(false_claim=str(error))
     except BaseException as error:  # an exit or an interrupt that a backend raises is its own, too
         return Answer(raised=f"{type(error).__name__}: {error}")
     return Answer(returned=returned, seconds=account.seconds)
