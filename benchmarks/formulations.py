@@ -11,7 +11,8 @@ import time
 import numpy as np
 
 from benchmarks.regret_matching import racing_arrows_problem
-from formulations.convex import SOLVERS, TupleOptimum, TupleProgram
+from formulations.convex import TupleOptimum, TupleProgram
+from formulations.convex_solvers import SOLVERS
 from formulations.epigraph import make_epigraph
 from rposst_opt.backends import BACKENDS, missing_packages
 

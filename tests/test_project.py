@@ -120,7 +120,7 @@ def test_extras_are_found_where_they_are_named() -> None:
         "parrots",
         "gurobi",
     }
-    assert "solvers" in extras_in_calls(ROOT / "formulations/convex.py")
+    assert "solvers" in extras_in_calls(ROOT / "formulations/convex_solvers.py")
     assert {"solvers", "kmeans", "cluster"} <= extras_named_in((ROOT / "README.md").read_text())
 
 
