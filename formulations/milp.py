@@ -26,7 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,8 +47,10 @@ from formulations.incumbents import (  # noqa: E402
     listen_to_scip,
 )
 from formulations.licences import PROBES, as_failure, refusals_of  # noqa: E402
+from rposst_opt.arrays import FloatArray  # noqa: E402
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Stats  # noqa: E402
-from rposst_opt.errors import BackendFailure, FalseClaim, ProblemError  # noqa: E402
+from rposst_opt.efficient_test import EfficientTest  # noqa: E402
+from rposst_opt.errors import BackendFailure, FalseClaim, ProblemError, instance_of  # noqa: E402
 from rposst_opt.problem import Need, Problem  # noqa: E402
 
 HIGHS_OPTIONS = {
@@ -69,6 +71,7 @@ class MilpSolver:
     bound: Callable[[Any, Path], float | None]  # from the solver's own model and its log, after solving, if it is there
     has_incumbent: Callable[[Any], bool] | None = None  # so too, where PuLP does not tell
     listen: Callable[[Any, Listener], dict[str, Any]] | None = None  # from PuLP's model, where the solver calls back
+    begin: Callable[[Any], None] | None = None  # with what PuLP's model says, where PuLP does not see to it
     tolerance: float = 1e-6  # what its answers are good for, relative to the scale of the losses
     extra: str | None = None  # the extra of this distribution that installs it
 
@@ -112,10 +115,32 @@ def _gurobi(time_limit: float | None, threads: int | None, log: Path) -> Any:
     return pulp.GUROBI(msg=False, manageEnv=True, envOptions=settings)
 
 
+def _between(solver: Any, prepare: Callable[[Any], dict[str, Any] | None]) -> None:
+    """Have something done to a solver's model, and more arguments for its call: PuLP makes the one, then the other."""
+    call = solver.callSolver
+
+    def prepare_and_call(model: Any, **arguments: Any) -> None:
+        more = prepare(model) or {}
+        call(model, **{**arguments, **more})
+
+    solver.callSolver = prepare_and_call
+
+
+def _start_highs(model: Any) -> None:
+    """Begin with the variables' values, which PuLP passes on to other solvers by itself."""
+    start = importlib.import_module("highspy").HighsSolution()
+    start.col_value = [variable.varValue for variable in sorted(model.variables(), key=lambda one: one.index)]
+    model.solverModel.setSolution(start)
+
+
 SOLVERS: dict[str, MilpSolver] = {
     "CBC": MilpSolver("pulp", _cbc, _bound_in_cbcs_log),
     "HIGHS": MilpSolver(
-        "highspy", _highs, lambda model, log: float(model.getInfo().mip_dual_bound), listen=listen_to_highs
+        "highspy",
+        _highs,
+        lambda model, log: float(model.getInfo().mip_dual_bound),
+        listen=listen_to_highs,
+        begin=_start_highs,
     ),
     "SCIP": MilpSolver(
         "pyscipopt", _scip, lambda model, log: float(model.getDualbound()), listen=listen_to_scip, extra="solvers"
@@ -131,14 +156,18 @@ SOLVERS: dict[str, MilpSolver] = {
 }
 
 
-def _be_heard(solver: Any, listen: Callable[[Any, Listener], dict[str, Any]], listener: Listener) -> None:
-    """Have somebody listen to a solver: PuLP makes its model, then calls it, and in between is the time for it."""
-    call = solver.callSolver
+class Tail(NamedTuple):
+    """The variables of one CVaR in the measure."""
 
-    def call_and_listen(model: Any, **arguments: Any) -> None:
-        call(model, **{**arguments, **listen(model, listener)})
+    fraction: float
+    level: Any
+    excesses: list[Any]  # none for the worst case
 
-    solver.callSolver = call_and_listen
+    def level_at(self, losses: FloatArray, probabilities: FloatArray) -> float:
+        """The least level that no more than the fraction of all scenarios exceed."""
+        worst_first = np.argsort(-losses, kind="stable")
+        exceeding = np.cumsum(probabilities[worst_first])
+        return float(losses[worst_first[min(int(np.searchsorted(exceeding, self.fraction)), len(losses) - 1)]])
 
 
 @dataclass(frozen=True)
@@ -149,7 +178,28 @@ class SelectionProgram:
     chosen: dict[int, Any]  # y of every case that may be chosen
     weights: dict[int, Any]  # w of every case that may have a weight
     losses: list[Any]
+    scores: list[Any]
+    tails: list["Tail"]
     epigraph: Epigraph
+
+    def start_from(self, test: EfficientTest) -> None:
+        """Give every variable the value that it has at this test, for the solver to begin with."""
+        epigraph = self.epigraph
+        weights = test.full_weights()
+        scores = epigraph.results.T @ weights
+        losses = epigraph.pieces.value(scores[epigraph.policies] - epigraph.full_scores)
+        values = [(self.chosen[case], float(case in test.cases)) for case in self.chosen]
+        values += [(variable, float(weights[case])) for case, variable in self.weights.items()]
+        values += zip(self.scores, scores.tolist(), strict=True)
+        if isinstance(self.losses[0], pulp.LpVariable):  # of their own, or a level that stands for all, which follows
+            values += zip(self.losses, losses.tolist(), strict=True)
+        for tail in self.tails:
+            level = tail.level_at(losses, epigraph.probabilities)
+            values += [(tail.level, level)]
+            values += zip(tail.excesses, np.maximum(losses - level, 0.0).tolist(), strict=False)
+        for variable, value in values:  # within their bounds, where rounding has left them
+            value = value if variable.lowBound is None else max(value, variable.lowBound)
+            variable.setInitialValue(value if variable.upBound is None else min(value, variable.upBound))
 
 
 def selection_program(problem: Problem) -> SelectionProgram:
@@ -171,6 +221,7 @@ def selection_program(problem: Problem) -> SelectionProgram:
         score = pulp.lpSum(epigraph.results[x, j] * weight for x, weight in weights.items())
         model += scores[j] == score, f"score_of_{j}"
     objective = []
+    parts: list[Tail] = []
     tails: list[list[Any]] = []  # v_i + u_is: what part i of the measure must not let the loss exceed
     for i, (share, fraction) in enumerate(zip(epigraph.shares, epigraph.tail_fractions, strict=True)):
         if fraction == 1:
@@ -182,6 +233,7 @@ def selection_program(problem: Problem) -> SelectionProgram:
             share * probability / fraction * excess
             for probability, excess in zip(epigraph.probabilities, excesses, strict=False)
         ]
+        parts.append(Tail(fraction, level, excesses))
         tails.append([level + excess for excess in excesses] if fraction > 0 else [+level] * d)
     if len(epigraph.shares) == len(tails) == 1:
         losses = tails[0]  # a single tail stands for the losses themselves, which halves the program
@@ -198,7 +250,7 @@ def selection_program(problem: Problem) -> SelectionProgram:
         for p, (c0, c1, _) in enumerate(epigraph.pieces.coefficients):
             model += losses[s] >= c0 + c1 * error, f"loss_{s}_piece_{p}"
     model.setObjective(pulp.lpSum(objective))
-    return SelectionProgram(model, chosen, weights, losses, epigraph)
+    return SelectionProgram(model, chosen, weights, losses, scores, parts, epigraph)
 
 
 def write_model(problem: Problem, path: Path) -> None:
@@ -224,15 +276,20 @@ class MilpSelection:
         A name from `SOLVERS`.
     threads : int, optional
         As many as the solver takes by itself, by default. SCIP has one.
+    start : EfficientTest, optional
+        A test of the problem to begin with, for a problem without an offset.
     """
 
     solver: str = "HIGHS"
     threads: int | None = None
+    start: EfficientTest | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a number of threads below one."""
+        """Refuse a number of threads below one, and a start that is no test."""
         if self.threads is not None and self.threads < 1:
             raise ProblemError(f"`threads` must be at least 1, got {self.threads!r}.")
+        if self.start is not None:
+            instance_of(EfficientTest, "start", self.start)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -253,6 +310,11 @@ class MilpSelection:
         """State the program and have it solved."""
         started = time.perf_counter()
         program = selection_program(problem)
+        if self.start is not None:
+            reason = problem.why_not(self.start)
+            if reason is not None:
+                raise ProblemError(f"`start` is no test for this problem, as it is stated for solvers: {reason}.")
+            program.start_from(self.start)
         built = time.perf_counter()
         shown = self._run(problem, program, budget)
         stats = Stats(build_seconds=built - started, solve_seconds=time.perf_counter() - built)
@@ -288,8 +350,12 @@ class MilpSelection:
             with tempfile.TemporaryDirectory(prefix="rposst-") as folder:
                 log = Path(folder) / "log"
                 made = solver.make(budget.time_limit_seconds, self.threads, log)
-                if solver.listen is not None and budget.is_heard:
-                    _be_heard(made, solver.listen, listener)
+                made.optionsDict["warmStart"] = self.start is not None
+                if self.start is not None and solver.begin is not None:
+                    _between(made, solver.begin)
+                listen = solver.listen
+                if listen is not None and budget.is_heard:
+                    _between(made, lambda model: listen(model, listener))
                 program.model.solve(made)
                 listener.raise_what_was_raised()
                 return solver.bound(program.model.solverModel, log)

@@ -24,6 +24,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp, minimize_scalar
 from strategies import losses, problems
 
 import formulations.convex as convex
+import formulations.convex_solvers as convex_solvers
 import formulations.direct as direct
 import formulations.milp as milp_programs
 import formulations.simultaneous as simultaneous
@@ -37,8 +38,8 @@ from formulations.simultaneous import MixedOptimum, column_generation_optimum, e
 from rposst_opt.experiments.domains import racing_arrows
 
 FREE_SOLVERS = ("CLARABEL", "HIGHS", "SCS", "SCIPY", "OSQP", "ECOS", "PIQP", "SCIP")
-INSTALLED_SOLVERS = [name for name in FREE_SOLVERS if find_spec(convex.SOLVERS[name].package) is not None]
-CONIC_SOLVERS = [name for name in INSTALLED_SOLVERS if convex.SOLVERS[name].conic]
+INSTALLED_SOLVERS = [name for name in FREE_SOLVERS if find_spec(convex_solvers.SOLVERS[name].package) is not None]
+CONIC_SOLVERS = [name for name in INSTALLED_SOLVERS if convex_solvers.SOLVERS[name].conic]
 MIXED_INTEGER_BACKENDS = ["scipy-milp", "pulp-cbc", "pulp-highs"] + [
     f"pulp-{solver}"
     for solver, package in (("scip", "pyscipopt"), ("gurobi", "gurobipy"))
@@ -273,7 +274,7 @@ def test_a_vanishing_tail_weight_with_a_large_pull_does_not_spoil_the_cut() -> N
 @pytest.mark.parametrize("solver", INSTALLED_SOLVERS)
 @pytest.mark.parametrize("name", PROBLEM_NAMES)
 def test_every_tuple_gets_its_optimum_and_a_true_lower_bound(name: str, solver: str) -> None:
-    problem, tolerance = small_problems()[name], convex.SOLVERS[solver].tolerance
+    problem, tolerance = small_problems()[name], convex_solvers.SOLVERS[solver].tolerance
     optima = list(tuple_optima(problem, tuple_program(problem, solver)))
     assert [optimum.cases for optimum in optima] == every_tuple(problem)
     for optimum in optima:
@@ -290,7 +291,7 @@ def test_every_tuple_gets_its_optimum_and_a_true_lower_bound(name: str, solver: 
 def test_curved_losses_get_their_optimum_by_conic_solvers(solver: str, loss: ro.Loss) -> None:
     for measure, probabilities in [(ro.CVaR(0.3), None), (ro.WorstCase(), None), (HALF_AND_HALF, uneven(14))]:
         problem = random_problem(14, n_cases=4, loss=loss, measure=measure, probabilities=probabilities)
-        slack = convex.SOLVERS[solver].tolerance * problem.unit + rounding(problem)
+        slack = convex_solvers.SOLVERS[solver].tolerance * problem.unit + rounding(problem)
         for optimum in tuple_optima(problem, tuple_program(problem, solver)):
             best = minimize_scalar(
                 lambda w, problem=problem, cases=optimum.cases: problem.objective(
@@ -332,7 +333,7 @@ def test_a_program_used_again_answers_like_one_built_afresh(loss: ro.Loss) -> No
 def test_a_solver_stopped_far_too_early_still_yields_a_true_lower_bound(
     solver: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(convex.SOLVERS, solver, replace(convex.SOLVERS[solver], options=options))
+    monkeypatch.setitem(convex_solvers.SOLVERS, solver, replace(convex_solvers.SOLVERS[solver], options=options))
     for name in PROBLEM_NAMES:
         problem = small_problems()[name]
         program = tuple_program(problem, solver)
@@ -354,7 +355,7 @@ def test_a_solver_that_does_not_finish_claims_nothing_and_what_it_has_is_scored(
     finished = ConvexEnumeration(solver=solver).solve(problem, ro.Budget())
     assert finished.limit is None and finished.claimed_objective is not None
 
-    monkeypatch.setitem(convex.SOLVERS, solver, replace(convex.SOLVERS[solver], options=options))
+    monkeypatch.setitem(convex_solvers.SOLVERS, solver, replace(convex_solvers.SOLVERS[solver], options=options))
     solution = ro.solve(problem, ConvexEnumeration(solver=solver))
     assert (solution.status, solution.limit) == (ro.Status.FEASIBLE, ro.Limit.SOLVER)
     assert solution.objective > brute_force(problem) + 1e-3  # so that it had something to be wrong about
@@ -382,11 +383,11 @@ def test_osqp_errs_with_its_default_step_size_and_not_with_ours(monkeypatch: pyt
     problem = ro.Problem(results=results, size=3, measure=ro.CVaR(0.01), targets=targets)
     epigraph, cases = make_epigraph(problem), (33, 40, 43)
     best = TupleProgram(epigraph, 3, "HIGHS").solve(cases).claimed_objective
-    ours, tolerance = TupleProgram(epigraph, 3, "OSQP").solve(cases), convex.SOLVERS["OSQP"].tolerance
+    ours, tolerance = TupleProgram(epigraph, 3, "OSQP").solve(cases), convex_solvers.SOLVERS["OSQP"].tolerance
     assert ours.claimed_objective == pytest.approx(best, abs=tolerance)
     assert ours.lower_bound == pytest.approx(best, abs=tolerance)
     assert problem.objective(problem.test(cases=cases, weights=ours.weights)) == pytest.approx(best, abs=tolerance)
-    monkeypatch.setitem(convex.SOLVERS, "OSQP", replace(convex.SOLVERS["OSQP"], options={}))
+    monkeypatch.setitem(convex_solvers.SOLVERS, "OSQP", replace(convex_solvers.SOLVERS["OSQP"], options={}))
     theirs = TupleProgram(epigraph, 3, "OSQP").solve(cases)
     assert abs(theirs.claimed_objective - best) > 1e-3
     assert theirs.lower_bound <= best + rounding(problem)
@@ -537,6 +538,36 @@ def test_a_test_that_pulp_does_not_tell_of_is_read_from_the_solvers_own_model(mo
     best = ro.solve(problem, "exact").objective
     assert solution.limit is ro.Limit.TIME
     assert [solution.objective, solution.lower_bound] == pytest.approx([best, best], abs=problem.allowance(1e-6))
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=repr)
+@pytest.mark.parametrize("loss", AFFINE_LOSSES, ids=repr)
+def test_a_start_fulfils_every_constraint_and_is_worth_what_the_judge_says(loss: ro.Loss, measure: ro.Measure) -> None:
+    for problem in (random_problem(21, loss=loss, measure=measure), random_problem(22, results=coin_flips(22))):
+        program, test = selection_program(problem), ro.solve(problem, "regret-matching", rounds=5).test
+        assert test is not None
+        program.start_from(test)
+        assert all(constraint.valid(1e-9) for constraint in program.model.constraints())
+        worth = program.model.objective.value() * program.epigraph.unit
+        assert worth == pytest.approx(problem.objective(test), abs=rounding(problem))
+
+
+@pytest.mark.parametrize("backend", [name for name in MIXED_INTEGER_BACKENDS if name != "scipy-milp"])
+def test_solvers_begin_with_the_test_that_they_are_given(backend: str) -> None:
+    results = np.random.default_rng(0).random((40, 30))
+    problem = ro.Problem(results=results, size=6, measure=ro.CVaR(0.1), targets=ro.softmax_targets(results))
+    start = ro.solve(problem, "local-search", effort=2_000).test
+    assert start is not None
+    solution = ro.solve(problem, backend, start=start, time_limit_seconds=1.0)  # alone they are at twice that by then
+    assert solution.objective <= problem.objective(start) + problem.allowance(1e-6)
+
+
+def test_what_is_no_test_for_the_problem_is_no_start() -> None:
+    problem = random_problem(23)
+    with pytest.raises(ro.ProblemError, match="`start` must be a EfficientTest"):
+        ro.solve(problem, "pulp-highs", start=[0, 1])
+    with pytest.raises(ro.ProblemError, match=r"`start` is no test for this problem.*it has 1 test cases"):
+        ro.solve(problem, "pulp-highs", start=replace(problem, size=1).test(cases=[0], weights=[1.0]))
 
 
 @pytest.mark.skipif(find_spec("gurobipy") is None, reason="gurobipy is optional, and not free")
