@@ -39,6 +39,7 @@ from rposst_opt.errors import BackendFailure, FalseClaim, ProblemError
 from rposst_opt.problem import Need, Problem
 
 CONIC_NEEDS = (Need.CURVED_LOSS, Need.NOISE)  # what takes a second-order cone
+IMPOSSIBLE = (cp.INFEASIBLE, cp.UNBOUNDED)  # every set of cases is a test, and no loss is below its least
 MIXED_INTEGER_TOLERANCE = 1e-4  # what mixed-integer answers are good for where the constraints are curved
 
 
@@ -133,11 +134,12 @@ class TupleProgram:
         """Find the best weights of these cases."""
         self.be_about(cases)
         run_solver(self.program, self.solver, self.options)
-        if self.program.status == cp.INFEASIBLE:
-            raise FalseClaim(f"{self.solver} claims that there is no test of {list(cases)}: infeasible.")
+        status = self.program.status
+        if status in IMPOSSIBLE:
+            raise FalseClaim(f"{self.solver} claims that there is no best test of {list(cases)}: {status}.")
         weights = self.weights.value
         if weights is None or not np.isfinite(weights).all() or not np.maximum(weights, 0).sum() > 0:
-            raise BackendFailure(f"{self.solver} returned no weights for {list(cases)}: {self.program.status}.")
+            raise BackendFailure(f"{self.solver} returned no weights for {list(cases)}: {status}.")
         on_simplex = np.maximum(weights, 0.0)
         unit = self.epigraph.unit
         return TupleOptimum(
@@ -146,7 +148,7 @@ class TupleProgram:
             lower_bound=float(self.cut()[list(cases)].min()),
             claimed_objective=float(self.program.value) * unit,
             claimed_losses=self.losses.value * unit,
-            is_finished=self.program.status == cp.OPTIMAL,
+            is_finished=status == cp.OPTIMAL,
         )
 
     def cut(self) -> FloatArray:
@@ -342,8 +344,10 @@ class ConvexSelection:
         limit = None if proved else Limit.TIME
         if program.weights.value is None or chosen.value is None:
             if budget.reached() is None:
-                if selection.status == cp.INFEASIBLE:
-                    raise FalseClaim(f"{self.solver} claims that there is no test: it calls the program infeasible.")
+                if selection.status in IMPOSSIBLE:
+                    raise FalseClaim(
+                        f"{self.solver} claims that there is no best test: it calls the program {selection.status}."
+                    )
                 raise BackendFailure(f"{self.solver} ended with {selection.status!r} and no test.")
             return Candidate(test=None, lower_bound=-np.inf, limit=limit, stats=stats)
         claimed = float(selection.value) * epigraph.unit

@@ -28,7 +28,8 @@ from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Stats
 from rposst_opt.errors import BackendFailure, FalseClaim
 from rposst_opt.problem import Need, Problem
 
-SOLVED, LIMIT_REACHED, INFEASIBLE = 0, 1, 2  # SciPy's status
+SOLVED, LIMIT_REACHED = 0, 1  # SciPy's status
+IMPOSSIBLE = {2: "infeasible", 3: "unbounded"}  # every set of cases is a test, and no loss is below its least
 
 
 class SelectionArrays(NamedTuple):
@@ -194,8 +195,9 @@ class DirectMilp:
             # SciPy's HiGHS has ended small programs of this shape with "solve error", and solves them unsimplified.
             outcome = _run_milp(arrays, budget.time_limit_seconds, presolve=False)
         stats = Stats(build_seconds=built - started, solve_seconds=time.perf_counter() - built)
-        if outcome.status == INFEASIBLE:
-            raise FalseClaim("SciPy's milp claims that there is no test: it calls the program infeasible.")
+        if outcome.status in IMPOSSIBLE:
+            claim = f"it calls the program {IMPOSSIBLE[outcome.status]}"
+            raise FalseClaim(f"SciPy's milp claims that there is no best test: {claim}.")
         if outcome.status not in (SOLVED, LIMIT_REACHED):
             raise BackendFailure(f"SciPy's milp could not solve the program: {outcome.message}")
         limit = Limit.TIME if outcome.status == LIMIT_REACHED else None

@@ -59,6 +59,7 @@ HIGHS_OPTIONS = {
     "mip_feasibility_tolerance": 1e-9,
 }
 PROVED_OPTIMAL, INCUMBENT_ONLY = 1, 2  # PuLP's sol_status
+IMPOSSIBLE = (pulp.LpStatusInfeasible, pulp.LpStatusUnbounded)  # every set is a test, and no loss is below its least
 CBC_BOUND, CBC_ROUNDING = re.compile(r"best possible (-?[0-9][0-9.e+-]*)"), 5e-6
 
 
@@ -324,9 +325,11 @@ class MilpSelection:
         bound = float("-inf") if shown is None or shown <= -SOLVERS_INFINITY else shown * unit
         if not (proved or self._has_incumbent(program)):
             if budget.reached() is None:
-                if program.model.status == pulp.LpStatusInfeasible:
-                    raise FalseClaim(f"{self.solver} claims that there is no test: it calls the program infeasible.")
-                raise BackendFailure(f"{self.solver} ended with {pulp.LpStatus[program.model.status]!r} and no test.")
+                status = pulp.LpStatus[program.model.status]
+                if program.model.status in IMPOSSIBLE:
+                    claim = f"it calls the program {status.lower()}"
+                    raise FalseClaim(f"{self.solver} claims that there is no best test: {claim}.")
+                raise BackendFailure(f"{self.solver} ended with {status!r} and no test.")
             return Candidate(test=None, lower_bound=bound, limit=limit, stats=stats)
         claimed = float(pulp.value(program.model.objective)) * unit
         if proved and shown is None:

@@ -42,7 +42,7 @@ class BackendFailure(RposstError):
 
 
 class FalseClaim(BackendFailure):
-    """A solver claims what cannot be, such as that a problem has no test: each set of cases is one."""
+    """A solver claims what cannot be: that a problem has no test, or tests as good as one likes."""
 
 
 class RposstWarning(UserWarning):

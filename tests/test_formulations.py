@@ -479,21 +479,41 @@ def test_a_solver_that_calls_a_program_infeasible_claims_what_cannot_be(
         return program
 
     monkeypatch.setattr(milp_programs, "selection_program", contradictory)
-    with pytest.raises(ro.FalseClaim, match="claims that there is no test: it calls the program infeasible"):
+    with pytest.raises(ro.FalseClaim, match="claims that there is no best test: it calls the program infeasible"):
         ro.solve(small_problems()["cvar"], backend)
 
 
-def test_so_does_scipys_and_one_that_is_asked_through_cvxpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = small_problems()["cvar"]
-    run = direct._run_milp
-    refused = lambda *asked, **options: SimpleNamespace(**{**run(*asked, **options), "status": 2})  # noqa: E731
-    monkeypatch.setattr(direct, "_run_milp", refused)
-    with pytest.raises(ro.FalseClaim, match="SciPy's milp claims that there is no test"):
-        ro.solve(problem, "scipy-milp")
+@pytest.mark.parametrize("backend", ["pulp-cbc", "pulp-highs"])
+def test_so_does_one_that_calls_it_unbounded(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def bottomless(problem: ro.Problem) -> milp_programs.SelectionProgram:
+        program = selection_program(problem)
+        program.model.setObjective(program.model.objective - program.model.add_variable("abyss", 0))
+        return program
 
-    program = TupleProgram(make_epigraph(problem), 2, "CLARABEL")
-    program.program = cp.Problem(program.objective, [*program.constraints, program.weights >= 1])
-    with pytest.raises(ro.FalseClaim, match=r"CLARABEL claims that there is no test of \[0, 1\]: infeasible"):
+    monkeypatch.setattr(milp_programs, "selection_program", bottomless)
+    # What a solver calls unbounded, PuLP may have as infeasible.
+    with pytest.raises(ro.FalseClaim, match="claims that there is no best test: it calls the program (unb|inf)"):
+        ro.solve(small_problems()["cvar"], backend)
+
+
+@pytest.mark.parametrize(("status", "claim"), [(2, "infeasible"), (3, "unbounded")])
+def test_so_does_scipys(status: int, claim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = direct._run_milp
+    refused = lambda *asked, **options: SimpleNamespace(**{**run(*asked, **options), "status": status})  # noqa: E731
+    monkeypatch.setattr(direct, "_run_milp", refused)
+    with pytest.raises(ro.FalseClaim, match=f"SciPy's milp claims that there is no best test: .* {claim}"):
+        ro.solve(small_problems()["cvar"], "scipy-milp")
+
+
+@pytest.mark.parametrize("claim", ["infeasible", "unbounded"])
+def test_so_does_one_that_is_asked_through_cvxpy(claim: str) -> None:
+    program = TupleProgram(make_epigraph(small_problems()["cvar"]), 2, "CLARABEL")
+    if claim == "infeasible":
+        program.program = cp.Problem(program.objective, [*program.constraints, program.weights >= 1])
+    else:
+        bottomless = cp.Minimize(program.objective.expr - cp.Variable(nonneg=True))
+        program.program = cp.Problem(bottomless, program.constraints)
+    with pytest.raises(ro.FalseClaim, match=rf"CLARABEL claims that there is no best test of \[0, 1\]: {claim}"):
         program.solve((0, 1))
 
 

@@ -231,7 +231,7 @@ def test_a_name_cannot_end_the_pages_data(browser: Browser, nasty_report: Page) 
     browser.look_at(nasty_report.path)
     cases = browser.run("return JSON.parse(document.getElementById('data').textContent).matrix.cases")
     assert cases == list(CASE_NAMES)
-    assert len(browser.find_all("script")) == 9  # the theme, the data, plotly, five of ours, and the start
+    assert len(browser.find_all("script")) == 10  # the theme, the data, plotly, six of ours, and the start
 
 
 # Hovering
@@ -611,6 +611,21 @@ def test_charts_of_the_proof_draw_objectives_above_bounds(browser: Browser, nast
     assert [size for size, place in zip(sizes["marker"]["size"], sizes["x"], strict=True) if place == 3] == [13]
     lower = np.array(sizes["y"]) - sizes["error_y"]["arrayminus"]
     assert lower == pytest.approx(data["sizes"]["bound"], abs=1e-12)
+
+
+def test_the_chart_of_solvers_draws_their_objectives_and_bounds(browser: Browser, nasty_report: Page) -> None:
+    browser.look_at(nasty_report.path)
+    profiles = browser.run("return JSON.parse(document.getElementById('data').textContent).profiles")
+    *lines, crosses = chart_data(browser, "chart-profiles")
+    assert [profile["solver"] for profile in profiles] == ["exact", "regret-matching"] and crosses["x"] == []
+    for place, profile in enumerate(profiles):
+        bounds, objectives, last_bound, last_objective = lines[4 * place : 4 * place + 4]
+        assert bounds["y"] == profile["bound"] and objectives["y"] == profile["objective"]
+        assert bounds["line"]["dash"] == "dash" and objectives["line"]["dash"] == "solid"
+        assert objectives["x"] == [max(seconds, 1e-3) for seconds in profile["seconds"]]
+        assert last_objective["y"] == [profile["objective"][-1]] and last_bound["y"] == [profile["bound"][-1]]
+        assert last_objective["showlegend"] and last_objective["name"] == profile["solver"]
+        assert last_objective["y"] == pytest.approx([nasty_report.solution.objective], abs=1e-3)
 
 
 def test_weights_and_scores_are_drawn(browser: Browser, nasty_report: Page) -> None:

@@ -178,6 +178,8 @@ def test_a_liar_is_named_in_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows["exact"][1] == "agrees" and rows["liar"][1] == "disagrees"
     assert re.search("is refuted by (exact|scipy-milp)'s test", rows["liar"][5])  # they tie
     assert "No agreement: liar." in page
+    refuted = {profile["solver"]: profile["isRefuted"][-1] for profile in Reader(page).data["profiles"]}
+    assert refuted == {"exact": False, "liar": True, "scipy-milp": False}
     assert re.search(r"Solvers that agree</span><strong>2</strong><span>1 disagree<", page)
 
 
@@ -256,6 +258,28 @@ def test_the_table_shows_each_backends_own_bound() -> None:
     assert float(rows["regret-matching"][3]) < float(rows["regret-matching"][2])
 
 
+def test_the_profiles_are_what_each_solver_had_when() -> None:
+    report = gathered(arrows(), backends=["exact", "regret-matching", "scipy-milp"])
+    assert report.agreement is not None
+    profiles = {profile["solver"]: profile for profile in page_of(report).data["profiles"]}
+    assert list(profiles) == ["exact", "regret-matching", "scipy-milp"]
+    for finding in report.agreement.findings:
+        profile = profiles[finding.backend]
+        assert finding.solution is not None and finding.candidate is not None
+        assert profile["objective"][-1] == finding.solution.objective
+        assert profile["bound"][-1] == finding.candidate.lower_bound
+        assert profile["isEnd"] == [False] * (len(profile["isEnd"]) - 1) + [True]
+        assert profile["seconds"] == sorted(profile["seconds"])
+        objectives = [objective for objective in profile["objective"] if objective is not None]
+        assert objectives == sorted(objectives, reverse=True)
+    assert profiles["regret-matching"]["bound"][-1] < report.solution.objective
+
+
+def test_without_others_there_is_no_chart_of_them() -> None:
+    page = report_page(gathered(arrows()))
+    assert 'id="chart-profiles"' not in page and Reader(page).data["profiles"] == []
+
+
 def test_colours_leave_out_what_is_far_out_and_say_so() -> None:
     results = np.random.default_rng(0).random((20, 20))
     for outlier, clipped in ((1.0, False), (50.0, True)):
@@ -330,7 +354,7 @@ def test_who_is_too_slow_is_known_before_an_interrupt_of_the_others(monkeypatch:
     def interrupted(*arguments: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rposst_opt.reports.pages.report.agree", interrupted)
+    monkeypatch.setattr("rposst_opt.reports.pages.report.compare", interrupted)
     report = gathered(arrows(), backends=None, agree_seconds=0.05)
     assert report.interrupted and report.not_asked
     rows = page_of(report).sections["agreement"]
@@ -413,7 +437,7 @@ def test_pages_solve_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("something is solved while a page is written")
 
     monkeypatch.setattr(ro.Budget, "__init__", refuse)  # which no backend runs without
-    solving = ("agree", "closing_in", "game_values", "judge", "make_backend", "size_curve", "solve")
+    solving = ("agree", "closing_in", "compare", "game_values", "judge", "make_backend", "size_curve", "solve")
     for module in [module for name, module in sys.modules.items() if name.startswith("rposst_opt.")]:
         for name in solving:
             if callable(vars(module).get(name)):
@@ -430,7 +454,7 @@ MOTTO = Section(
     link="Our motto",
     heading="What we say",
     template="agreement.html",
-    shows=lambda report: {"words": f"{len(report.test.cases)} & no more", "rows": []},
+    shows=lambda report: {"words": f"{len(report.test.cases)} & no more", "profiles_words": "", "rows": []},
     data={"motto": lambda report: ["less", "is", "more"]},
     scripts=("report.js",),
     start="Report.startMotto",
@@ -575,7 +599,7 @@ def test_an_interrupted_report_is_written_and_says_so(
     def interrupted(*arguments: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rposst_opt.reports.pages.report.agree", interrupted)
+    monkeypatch.setattr("rposst_opt.reports.pages.report.compare", interrupted)
     outcome = rposst("report", "results.csv", "--size", "2", "--out", "r.html")
     assert outcome.code == 0
     assert "the page lacks the rest" in outcome.err and "optimal (proved)" in outcome.out

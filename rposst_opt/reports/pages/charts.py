@@ -11,6 +11,7 @@ from rposst_opt.reports.pages.report import Report
 from rposst_opt.unseen.policy_ranking import ranking_words, ranks
 
 ROUNDS_SHOWN = 150
+MOMENTS_SHOWN = 200  # of each solver
 OUTERMOST = (0.02, 0.98)  # quantiles at which colours may end
 FAR_OUT = 2.0  # times as wide as the range between them, and they do
 SEEN_WEIGHT = 0.999  # of the antagonist: the part of the losses that is shown at first
@@ -134,6 +135,28 @@ def run(report: Report) -> dict[str, Any]:
         "objective": [objective for _, objective, _ in report.trace],
         "bound": [bound for _, _, bound in report.trace],
     }
+
+
+def profiles(report: Report) -> list[dict[str, Any]]:
+    """What each of the other solvers had, and when; those that never had anything are left out."""
+    if report.comparison is None:
+        return []
+    found = []
+    for solver, moments in report.comparison.frame.groupby("backend", sort=False):
+        rows = moments.iloc[_spread_out(len(moments), MOMENTS_SHOWN)]
+        if rows[["objective", "claimed_bound"]].isna().all(axis=None):
+            continue
+        found.append(
+            {
+                "solver": solver,
+                "seconds": rows["seconds"].tolist(),
+                "objective": rows["objective"].tolist(),
+                "bound": rows["claimed_bound"].tolist(),
+                "isEnd": rows["is_end"].tolist(),
+                "isRefuted": (rows["contradiction"] != "").tolist(),
+            }
+        )
+    return found
 
 
 def rounds(report: Report) -> dict[str, Any]:

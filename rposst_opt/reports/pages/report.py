@@ -15,12 +15,13 @@ from rposst_opt.contract import Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.problem import Problem
-from rposst_opt.referee.agreement import agree
+from rposst_opt.referee.comparison import Comparison, compare
 from rposst_opt.referee.findings import Agreement
 from rposst_opt.reports.analysis import closing_in, size_curve
 from rposst_opt.reports.pages.explorer import GameValues, game_values
 from rposst_opt.results import Scale
 from rposst_opt.solution import Solution, Status
+from rposst_opt.solvers.running import available_cores
 from rposst_opt.unseen.error_bars import LeftOut, leave_out
 from rposst_opt.unseen.procedures import Purpose
 from rposst_opt.unseen.splits import FEWEST_TUNED_ON
@@ -57,8 +58,8 @@ class Report:
         `rposst_opt.reports.analysis.closing_in` on the chosen cases.
     game_values : GameValues
         What the game on the page holds its players against.
-    agreement : Agreement or None
-        None if nobody was asked.
+    comparison : Comparison or None
+        What other solvers found, and when; None if nobody was asked.
     not_asked : mapping of str to str
         Backends that would have taken too long, and how long.
     left_out : LeftOut or None
@@ -77,7 +78,7 @@ class Report:
     sizes: pd.DataFrame
     rounds: pd.DataFrame
     game_values: GameValues = field(default_factory=GameValues)
-    agreement: Agreement | None = None
+    comparison: Comparison | None = None
     not_asked: Mapping[str, str] = field(default_factory=dict)
     left_out: LeftOut | None = None
     validation: Validation | None = None
@@ -88,6 +89,11 @@ class Report:
         """The small test."""
         assert self.solution.test is not None
         return self.solution.test
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """Whether the others agree; None if nobody was asked."""
+        return None if self.comparison is None else self.comparison.agreement
 
 
 class _Trace:
@@ -164,7 +170,7 @@ def gather(
             partial(_with_sizes, tell=tell, largest_size=largest_size, time_limit_seconds=time_limit_seconds),
             partial(_with_game_values, tell=tell),
             partial(_with_not_asked, backends=backends, seconds=agree_seconds),
-            partial(_with_agreement, tell=tell, backends=backends, seconds=agree_seconds),
+            partial(_with_comparison, tell=tell, backends=backends, seconds=agree_seconds),
         ),
     )
 
@@ -301,11 +307,14 @@ def _with_not_asked(report: Report, *, backends: Sequence[str] | None, seconds: 
     return replace(report, not_asked=_too_slow(report.problem, seconds) if backends is None else {})
 
 
-def _with_agreement(report: Report, *, tell: Tell, backends: Sequence[str] | None, seconds: float) -> Report:
+def _with_comparison(report: Report, *, tell: Tell, backends: Sequence[str] | None, seconds: float) -> Report:
     asked = _witnesses(report.not_asked) if backends is None else backends
     if not asked:
         return report
-    return replace(report, agreement=agree(report.problem, asked, time_limit_seconds=seconds, progress=tell))
+    return replace(
+        report,
+        comparison=compare(report.problem, asked, seconds, threads=available_cores(), progress=tell),
+    )
 
 
 def _sizes_up_to(largest: int, problem: Problem, solution: Solution, time_limit_seconds: float | None) -> pd.DataFrame:

@@ -128,6 +128,9 @@ AGREEMENT = Section(
     heading="Do solvers agree?",
     template="agreement.html",
     shows=tables.agreement,
+    data={"profiles": charts.profiles},
+    scripts=("profiles.js",),
+    start="Profiles.start",
 )
 EXPLORER = Section(
     id="explorer",

@@ -6,13 +6,15 @@ import numpy as np
 
 from rposst_opt.files.records import agreement_rows
 from rposst_opt.problem import Need
+from rposst_opt.referee.comparison import Comparison
 from rposst_opt.referee.findings import Verdict
-from rposst_opt.reports.pages.charts import OUTERMOST, SortedLosses, colour_range
+from rposst_opt.reports.pages.charts import OUTERMOST, SortedLosses, colour_range, profiles
 from rposst_opt.reports.pages.report import Report
 from rposst_opt.reports.pages.unseen_policies import own_way
 from rposst_opt.reports.wording import agreement_words, facts, score_errors, status_words
 from rposst_opt.solution import TIE_TOLERANCE, Status
 from rposst_opt.unseen.error_bars import warning
+from rposst_opt.values.showing import counted
 
 WORST_SHOWN = 30
 
@@ -186,7 +188,11 @@ def run(report: Report) -> dict[str, Any]:
 
 def agreement(report: Report) -> dict[str, Any]:
     """Who came to the same value, and who did not."""
-    return {"words": _agreement_words(report), "rows": _agreement_rows(report)}
+    return {
+        "words": _agreement_words(report),
+        "profiles_words": _profiles_words(report.comparison) if profiles(report) else "",
+        "rows": _agreement_rows(report),
+    }
 
 
 def _agreement_words(report: Report) -> str:
@@ -197,6 +203,18 @@ def _agreement_words(report: Report) -> str:
     if better is not None:
         told = f"The others found a better test than this report's, at {better:.6g}. Among themselves: {told}"
     return f"{told} Every test is scored again by one judge; no solver's own number is shown as its objective."
+
+
+def _profiles_words(comparison: Comparison | None) -> str:
+    """What the lines and signs of the solvers' chart are, and how they were measured."""
+    assert comparison is not None
+    threads = counted(comparison.threads, "thread")
+    return (
+        "What each solver had, and when. Solid lines are the objectives of tests that it handed over, dashed ones the "
+        "bound that it claims; signs are its answer, filled the objective and hollow the bound, and a solver that told "
+        f"nothing on its way has these alone. Solvers ran one after the other, with {threads} where they can be "
+        f"told and at most {comparison.seconds:g} s each; the loading of their code is not counted."
+    )
 
 
 def _agreement_rows(report: Report) -> list[dict[str, str]]:
