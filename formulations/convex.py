@@ -33,10 +33,11 @@ from formulations.duality import allowed_tail_weights, dual_cut
 from formulations.epigraph import Epigraph, make_epigraph, selected_test
 from formulations.licences import PROBES, as_failure, refusals_of
 from rposst_opt.arrays import FloatArray
+from rposst_opt.assembly import least_average
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress, Stats
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import BackendFailure, FalseClaim, ProblemError
-from rposst_opt.problem import Need, Problem
+from rposst_opt.problem import ASSEMBLY_NEEDS, Need, Problem
 
 CONIC_NEEDS = (Need.CURVED_LOSS, Need.NOISE)  # what takes a second-order cone
 IMPOSSIBLE = (cp.INFEASIBLE, cp.UNBOUNDED)  # every set of cases is a test, and no loss is below its least
@@ -57,7 +58,9 @@ class TupleOptimum(NamedTuple):
 class TupleProgram:
     """The program of one tuple: compiled once, solved for every tuple of the same width."""
 
-    def __init__(self, epigraph: Epigraph, width: int, solver: str, *, own_options: bool = False) -> None:
+    def __init__(
+        self, epigraph: Epigraph, width: int, solver: str, *, own_options: bool = False, limit_weights: bool = True
+    ) -> None:
         self.epigraph, self.solver = epigraph, solver
         self.options: Mapping[str, Any] = {} if own_options else SOLVERS[solver].options
         n_policies, d = epigraph.results.shape[1], len(epigraph.full_scores)
@@ -70,6 +73,10 @@ class TupleProgram:
         self._pieces: list[cp.Constraint] = []
         self._link: cp.Constraint | None = None
         constraints = [cp.sum(self.weights) == 1, *self._losses_above(errors, losses)]
+        self.weight_limits: tuple[cp.Parameter, cp.Parameter] | None = None
+        if limit_weights and epigraph.limits_weights:
+            least, most = self.weight_limits = cp.Parameter(width, nonneg=True), cp.Parameter(width, nonneg=True)
+            constraints += [self.weights >= least, self.weights <= most]
 
         objective: cp.Expression = cp.Constant(0.0)
         self._tails: list[cp.Constraint | None] = []
@@ -129,6 +136,9 @@ class TupleProgram:
         self.tuple_results.value = self.epigraph.results[list(cases)].T
         if self.tuple_noise is not None:
             self.tuple_noise.value = self.epigraph.noise[list(cases)]
+        if self.weight_limits is not None:
+            least, most = self.weight_limits
+            least.value, most.value = self.epigraph.least_weights[list(cases)], self.epigraph.most_weights[list(cases)]
 
     def solve(self, cases: tuple[int, ...]) -> TupleOptimum:
         """Find the best weights of these cases."""
@@ -145,11 +155,18 @@ class TupleProgram:
         return TupleOptimum(
             cases=cases,
             weights=on_simplex / on_simplex.sum(),
-            lower_bound=float(self.cut()[list(cases)].min()),
+            lower_bound=self._lower_bound(list(cases)),
             claimed_objective=float(self.program.value) * unit,
             claimed_losses=self.losses.value * unit,
             is_finished=status == cp.OPTIMAL,
         )
+
+    def _lower_bound(self, cases: list[int]) -> float:
+        """What no weights of these cases are below: the least that the cut is on average over any allowed weights."""
+        cut = self.cut()[cases]
+        if self.weight_limits is None:
+            return float(cut.min())
+        return least_average(cut, self.epigraph.least_weights[cases], self.epigraph.most_weights[cases])
 
     def cut(self) -> FloatArray:
         """What the last solution's multipliers prove, for every test case, in the problem's units."""
@@ -233,7 +250,12 @@ class ConvexEnumeration:
         solver = SOLVERS[self.solver]
         return Capabilities(
             method=f"a convex program per tuple in CVXPY, by {self.solver}",
-            handles=frozenset({Need.POLYHEDRAL_LOSS, Need.CVAR_MIXTURE, *(CONIC_NEEDS if solver.conic else [])}),
+            handles=frozenset(
+                {
+                    *(Need.POLYHEDRAL_LOSS, Need.CVAR_MIXTURE, Need.CHOICE_RULES, Need.WEIGHT_LIMITS),
+                    *(CONIC_NEEDS if solver.conic else []),
+                }
+            ),
             finds_optimum=True,
             proves="the optimum, by weak duality from the solver's multipliers",
             tolerance=solver.tolerance,
@@ -263,7 +285,9 @@ class ConvexEnumeration:
                 budget.tell(Progress(done=done, total=problem.n_tuples, objective=objective, test=best))
                 if done < problem.n_tuples and (limit := budget.reached()) is not None:
                     everything = problem.eligible_cases
-                    relaxed = TupleProgram(epigraph, len(everything), self.solver, own_options=self.own_options)
+                    relaxed = TupleProgram(
+                        epigraph, len(everything), self.solver, own_options=self.own_options, limit_weights=False
+                    )
                     lower_bound = min(lower_bound, relaxed.solve(everything).lower_bound)
                     break
         is_proved = objective - lower_bound <= problem.allowance(self.capabilities.tolerance)
@@ -279,6 +303,27 @@ class ConvexEnumeration:
             limit=limit,
             stats=Stats(build_seconds=built - started, solve_seconds=time.perf_counter() - built, tuples=done),
         )
+
+
+def _choice(problem: Problem, weights: cp.Variable, chosen: cp.Variable) -> list[cp.Constraint]:
+    """Weights only where chosen, all within their limits, and the rules about the choice."""
+    limits = np.array([problem.rules.weight_limits(case) for case in problem.eligible_cases])
+    places = [problem.eligible_cases.index(case) for case in problem.selectable_cases]
+    settled = [problem.eligible_cases.index(case) for case in problem.required_cases]
+    constraints = [weights[places] <= cp.multiply(limits[places, 1], chosen)]
+    if Need.WEIGHT_LIMITS in problem.needs:
+        constraints.append(weights[places] >= cp.multiply(limits[places, 0], chosen))
+        if settled:
+            constraints += [weights[settled] >= limits[settled, 0], weights[settled] <= limits[settled, 1]]
+    rules = problem.choice_rows
+    for low, high, coefficients in zip(rules.low, rules.high, rules.matrix, strict=True):
+        total = coefficients @ chosen
+        if low == high:
+            constraints.append(total == low)
+        else:
+            constraints += [total >= low] if np.isfinite(low) else []
+            constraints += [total <= high] if np.isfinite(high) else []
+    return constraints
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -307,7 +352,7 @@ class ConvexSelection:
         solver = SOLVERS[self.solver]
         return Capabilities(
             method=f"one mixed-integer convex program in CVXPY, by {self.solver}",
-            handles=frozenset({Need.POLYHEDRAL_LOSS, Need.CVAR_MIXTURE, *CONIC_NEEDS}),
+            handles=frozenset({Need.POLYHEDRAL_LOSS, Need.CVAR_MIXTURE, *CONIC_NEEDS, *ASSEMBLY_NEEDS}),
             finds_optimum=True,
             proves="the optimum, on the solver's word",
             tolerance=MIXED_INTEGER_TOLERANCE,
@@ -321,11 +366,10 @@ class ConvexSelection:
         started = time.perf_counter()
         epigraph = make_epigraph(problem)
         cases = problem.eligible_cases
-        program = TupleProgram(epigraph, len(cases), self.solver)
+        program = TupleProgram(epigraph, len(cases), self.solver, limit_weights=False)
         program.be_about(cases)
         chosen = cp.Variable(len(problem.selectable_cases), boolean=True)
-        places = [cases.index(case) for case in problem.selectable_cases]
-        choice = [program.weights[places] <= chosen, cp.sum(chosen) == problem.size]
+        choice = _choice(problem, program.weights, chosen)
         least, greatest = epigraph.loss_range()
         choice += [bound for level in program.levels for bound in (level >= least, level <= greatest)]
         selection = cp.Problem(program.objective, [*program.constraints, *choice])

@@ -26,7 +26,7 @@ from formulations.epigraph import Epigraph, make_epigraph, selected_test
 from rposst_opt.arrays import FloatArray
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Stats
 from rposst_opt.errors import BackendFailure, FalseClaim
-from rposst_opt.problem import Need, Problem
+from rposst_opt.problem import ASSEMBLY_NEEDS, Need, Problem
 
 SOLVED, LIMIT_REACHED = 0, 1  # SciPy's status
 IMPOSSIBLE = {2: "infeasible", 3: "unbounded"}  # every set of cases is a test, and no loss is below its least
@@ -90,6 +90,9 @@ def selection_arrays(problem: Problem) -> SelectionArrays:
     lower, upper = np.full(width, -np.inf), np.full(width, np.inf)
     lower[np.concatenate([layout.y, layout.w, layout.score, layout.excess])] = 0.0
     upper[np.concatenate([layout.y, layout.w, layout.score])] = 1.0
+    for case in problem.required_cases:
+        place = layout.w[np.searchsorted(layout.cases, case)]
+        lower[place], upper[place] = problem.rules.weight_limits(case)
     bounded = np.concatenate([layout.loss, layout.level])
     lower[bounded], upper[bounded] = epigraph.loss_range()
     integer = np.zeros(width, dtype=np.int64)
@@ -110,14 +113,17 @@ def selection_arrays(problem: Problem) -> SelectionArrays:
 
 
 def _choice_rows(problem: Problem, epigraph: Epigraph, layout: _Layout) -> Iterator[Rows]:
-    """Weights on the simplex, as many cases as asked for, weights only where chosen, and the policies' scores."""
+    """Weights on the simplex, the rules about the choice, weights only where chosen, and the policies' scores."""
     n, p, ones = len(layout.choosable), layout.n_policies, sparse.csr_array
     yield layout.block({1: ones(np.ones((1, len(layout.cases))))}, 1), np.ones(1), np.ones(1)
-    size = np.full(1, problem.size)
-    yield layout.block({0: ones(np.ones((1, n)))}, 1), size, size
+    rules = problem.choice_rows
+    yield layout.block({0: ones(rules.matrix)}, len(rules.low)), rules.low, rules.high
     places = np.searchsorted(layout.cases, layout.choosable)
     links = ones((np.ones(n), (np.arange(n), places)), shape=(n, len(layout.cases)))
-    yield layout.block({0: sparse.eye_array(n), 1: -links}, n), np.zeros(n), np.full(n, np.inf)
+    least, most = np.array([problem.rules.weight_limits(int(case)) for case in layout.choosable]).T
+    yield layout.block({0: sparse.diags_array(most), 1: -links}, n), np.zeros(n), np.full(n, np.inf)
+    if least.any():
+        yield layout.block({0: sparse.diags_array(-least), 1: links}, n), np.zeros(n), np.full(n, np.inf)
     scores = layout.block({1: -ones(epigraph.results[layout.cases].T), 2: sparse.eye_array(p)}, p)
     yield scores, np.zeros(p), np.zeros(p)
 
@@ -178,7 +184,7 @@ class DirectMilp:
         """What the program states."""
         return Capabilities(
             method="one mixed-integer program as arrays, by SciPy's HiGHS",
-            handles=frozenset({Need.POLYHEDRAL_LOSS, Need.CVAR_MIXTURE}),
+            handles=frozenset({Need.POLYHEDRAL_LOSS, Need.CVAR_MIXTURE, *ASSEMBLY_NEEDS}),
             finds_optimum=True,
             proves="the optimum, by the solver's own branch and bound",
             tolerance=1e-6,

@@ -51,6 +51,8 @@ class Epigraph(NamedTuple):
         The measure as a mixture of CVaRs.
     noise : ndarray of shape (n_cases,), or empty
         What the noise of each case costs with all the weight, if results are noisy.
+    least_weights, most_weights : ndarray of shape (n_cases,)
+        Of a case that is chosen.
     unit : float
         What one unit of the program's value is worth in the problem's.
     """
@@ -63,7 +65,14 @@ class Epigraph(NamedTuple):
     shares: FloatArray
     tail_fractions: FloatArray
     noise: FloatArray
+    least_weights: FloatArray
+    most_weights: FloatArray
     unit: float
+
+    @property
+    def limits_weights(self) -> bool:
+        """Whether weights have other limits than 0 and 1."""
+        return bool(self.least_weights.any() or (self.most_weights < 1).any())
 
     def loss_range(self) -> tuple[float, float]:
         """The least and the greatest loss there can be, since errors lie in [-1, 1].
@@ -87,6 +96,7 @@ def make_epigraph(problem: Problem) -> Epigraph:
     spread = float(np.ptp(problem.results)) or 1.0
     unit = problem.unit
     least = problem.scenarios.probabilities.min()
+    rules, n_cases = problem.rules, problem.n_cases
     return Epigraph(
         results=(problem.results - low) / spread,
         policies=problem.scenarios.policies,
@@ -97,6 +107,8 @@ def make_epigraph(problem: Problem) -> Epigraph:
         # A tail that is no likelier than any single scenario is the worst case, and so it is stated.
         tail_fractions=np.where(mixture.tail_fractions <= least, 0.0, mixture.tail_fractions),
         noise=problem.noise_costs / unit,
+        least_weights=np.zeros(n_cases) if rules.least_weights is None else rules.least_weights,
+        most_weights=np.ones(n_cases) if rules.most_weights is None else rules.most_weights,
         unit=unit,
     )
 

@@ -51,7 +51,7 @@ from rposst_opt.arrays import FloatArray  # noqa: E402
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Stats  # noqa: E402
 from rposst_opt.efficient_test import EfficientTest  # noqa: E402
 from rposst_opt.errors import BackendFailure, FalseClaim, ProblemError, instance_of  # noqa: E402
-from rposst_opt.problem import Need, Problem  # noqa: E402
+from rposst_opt.problem import ASSEMBLY_NEEDS, Need, Problem  # noqa: E402
 
 HIGHS_OPTIONS = {
     "primal_feasibility_tolerance": 1e-9,
@@ -208,16 +208,15 @@ def selection_program(problem: Problem) -> SelectionProgram:
     epigraph = make_epigraph(problem)
     model = pulp.LpProblem("rposst", pulp.LpMinimize)
     chosen = {x: model.add_variable(f"y_{x}", cat="Binary") for x in problem.selectable_cases}
-    weights = {x: model.add_variable(f"w_{x}", 0, 1) for x in problem.eligible_cases}
+    required = {x: problem.rules.weight_limits(x) for x in problem.required_cases}
+    weights = {x: model.add_variable(f"w_{x}", *required.get(x, (0, 1))) for x in problem.eligible_cases}
     n_policies, d = epigraph.results.shape[1], len(epigraph.full_scores)
     least, greatest = epigraph.loss_range()
     scores = [model.add_variable(f"score_{j}", 0, 1) for j in range(n_policies)]
 
     model += pulp.lpSum([]), "objective"
     model += pulp.lpSum(weights.values()) == 1, "weights_sum_to_one"
-    model += pulp.lpSum(chosen.values()) == problem.size, "size"
-    for x in problem.selectable_cases:
-        model += weights[x] <= chosen[x], f"weight_only_if_chosen_{x}"
+    _state_rules(problem, model, chosen, weights)
     for j in range(n_policies):
         score = pulp.lpSum(epigraph.results[x, j] * weight for x, weight in weights.items())
         model += scores[j] == score, f"score_of_{j}"
@@ -252,6 +251,25 @@ def selection_program(problem: Problem) -> SelectionProgram:
             model += losses[s] >= c0 + c1 * error, f"loss_{s}_piece_{p}"
     model.setObjective(pulp.lpSum(objective))
     return SelectionProgram(model, chosen, weights, losses, scores, parts, epigraph)
+
+
+def _state_rules(problem: Problem, model: Any, chosen: dict[int, Any], weights: dict[int, Any]) -> None:
+    """Weights only where chosen, and then within their limits; and the rules about the choice."""
+    for x, y in chosen.items():
+        least, most = problem.rules.weight_limits(x)
+        model += weights[x] <= most * y, f"weight_only_if_chosen_{x}"
+        if least > 0:
+            model += weights[x] >= least * y, f"least_weight_{x}"
+    for at, (coefficients, low, high) in enumerate(zip(*problem.choice_rows, strict=True)):
+        total = pulp.lpSum(a * y for a, y in zip(coefficients.tolist(), chosen.values(), strict=True) if a)
+        name = "size" if at == 0 else f"rule_{at}"
+        if low == high:
+            model += total == low, name
+        else:
+            if np.isfinite(low):
+                model += total >= low, f"{name}_low"
+            if np.isfinite(high):
+                model += total <= high, f"{name}_high"
 
 
 def write_model(problem: Problem, path: Path) -> None:
@@ -298,7 +316,7 @@ class MilpSelection:
         solver = SOLVERS[self.solver]
         return Capabilities(
             method=f"one mixed-integer program in PuLP, by {self.solver}",
-            handles=frozenset({Need.POLYHEDRAL_LOSS, Need.CVAR_MIXTURE}),
+            handles=frozenset({Need.POLYHEDRAL_LOSS, Need.CVAR_MIXTURE, *ASSEMBLY_NEEDS}),
             finds_optimum=True,
             proves="the optimum, by the solver's own branch and bound",
             tolerance=solver.tolerance,

@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from rposst_opt.assembly import Rule as Rule
+    from rposst_opt.assembly import Rules as Rules
+    from rposst_opt.assembly import SizeIs as SizeIs
     from rposst_opt.backends import BACKENDS as BACKENDS
     from rposst_opt.backends import solve as solve
+    from rposst_opt.backends.forms import Forms as Forms
+    from rposst_opt.backends.forms import make_forms as make_forms
     from rposst_opt.backends.iterative import IterativeSelection as IterativeSelection
     from rposst_opt.backends.iterative import select_iteratively as select_iteratively
     from rposst_opt.certificate import Certificate as Certificate
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
     from rposst_opt.errors import BackendNotFound as BackendNotFound
     from rposst_opt.errors import BackendUnavailable as BackendUnavailable
     from rposst_opt.errors import FalseClaim as FalseClaim
+    from rposst_opt.errors import Infeasible as Infeasible
     from rposst_opt.errors import LicenceMissing as LicenceMissing
     from rposst_opt.errors import ProblemError as ProblemError
     from rposst_opt.errors import RposstError as RposstError
@@ -88,6 +94,7 @@ if TYPE_CHECKING:
 # Where each public name lives. Names are imported when they are first used, so that the command line can print its help
 # without waiting for NumPy.
 _HOMES = {
+    "assembly": ("Rule", "Rules", "SizeIs"),
     "referee.agreement": ("agree",),
     "referee.comparison": ("Comparison", "compare"),
     "referee.findings": ("Agreement", "Contradiction", "Verdict"),
@@ -102,6 +109,7 @@ _HOMES = {
         "BackendNotFound",
         "BackendUnavailable",
         "FalseClaim",
+        "Infeasible",
         "LicenceMissing",
         "ProblemError",
         "RposstError",
@@ -110,6 +118,7 @@ _HOMES = {
     ),
     "files.reading": ("ResultTable", "read_results"),
     "fuzzing.run": ("FuzzingReport", "fuzz"),
+    "backends.forms": ("Forms", "make_forms"),
     "backends.iterative": ("IterativeSelection", "select_iteratively"),
     "losses": (
         "AbsoluteError",

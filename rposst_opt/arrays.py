@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 # What an argument may be that is matched by name where it has names; none at all stands for a default.
 Named: TypeAlias = "pd.DataFrame | pd.Series[Any] | Mapping[Any, Any] | Sequence[pd.Series[Any] | Mapping[Any, Any]]"
 NamedValues: TypeAlias = "ArrayLike | pd.DataFrame | pd.Series[Any] | Mapping[Any, Any] | Sequence[Any] | None"

@@ -261,6 +261,7 @@ def problem_facts(problem: Problem) -> dict[str, Any]:
         "offset": problem.offset,
         "noise_sha256": None if problem.noise is None else numbers_digest(problem.noise),
         "noise_weight": None if problem.noise is None else problem.noise_weight,
+        **({"rules": rules} if (rules := problem.rules.describe(names)) else {}),
     }
 
 

@@ -4,6 +4,7 @@ A backend returns a `Candidate`: a test and a lower bound, never a status. Only 
 `rposst_opt.solution.Solution`.
 """
 
+import math
 import signal
 import threading
 import time
@@ -15,8 +16,11 @@ from types import FrameType
 from typing import Protocol
 
 from rposst_opt.arrays import FloatArray
+from rposst_opt.assembly import SizeIs
 from rposst_opt.certificate import Certificate
 from rposst_opt.efficient_test import EfficientTest
+from rposst_opt.errors import Infeasible, Unsupported
+from rposst_opt.feasibility import check_feasible
 from rposst_opt.problem import Need, Problem
 from rposst_opt.values.by_value import ByValue
 
@@ -161,8 +165,11 @@ class Capabilities:
     why_no_licence: Callable[[], str | None] | None = field(default=None, compare=False)
 
     def why_not(self, problem: Problem) -> str | None:
-        """What this problem asks for that the backend does not handle, or None."""
-        unmet = sorted(need.value for need in problem.needs - self.handles)
+        """What this problem asks for that the backend does not handle, or None.
+
+        Everybody handles a number of cases that is not fixed: `ask` asks for each number in turn.
+        """
+        unmet = sorted(need.value for need in problem.needs - self.handles - {Need.ANY_NUMBER})
         return f"it does not handle {' or '.join(unmet)}" if unmet else None
 
 
@@ -260,8 +267,12 @@ class Budget:
 def ask(problem: Problem, backend: "Backend", budget: Budget) -> Candidate:
     """Have a backend solve a problem: it is given the problem as solvers state it, and its tests are translated back.
 
-    A certificate is one for the `Problem.stated` problem.
+    A certificate is one for the `Problem.stated` problem. A backend that cannot leave the number of cases open is asked
+    for every number.
     """
+    check_feasible(problem)
+    if Need.ANY_NUMBER in problem.needs - backend.capabilities.handles:
+        return _ask_for_each_size(problem, backend, budget)
     if not problem.offset:
         return backend.solve(problem, budget)
     if not backend.capabilities.weighs_freely:
@@ -273,6 +284,32 @@ def ask(problem: Problem, backend: "Backend", budget: Budget) -> Candidate:
         test=None if candidate.test is None else problem.from_stated(candidate.test),
         ranking=tuple(problem.from_stated(test) for test in candidate.ranking),
     )
+
+
+def _ask_for_each_size(problem: Problem, backend: "Backend", budget: Budget) -> Candidate:
+    """The best of the backend's answers for every number of cases, and the least of its bounds.
+
+    Numbers that no test can have are left out; after a limit the rest is not asked for, and nothing is proved of it.
+    """
+    best: Candidate | None = None
+    objective, bound, limit = math.inf, math.inf, None
+    for size in reversed(problem.sizes):  # more cases are mostly better: a limit may come
+        of_size = replace(problem.with_rules(size_is=SizeIs.EXACTLY), size=size)
+        try:
+            candidate = ask(of_size, backend, budget)
+        except Infeasible:
+            continue
+        if candidate.ranking or candidate.certificate is not None:
+            raise Unsupported("a ranking or a certificate needs a fixed number of cases: leave `size_is` as it is.")
+        bound, limit = min(bound, candidate.lower_bound), candidate.limit
+        value = math.inf if candidate.test is None else problem.objective(candidate.test)
+        if best is None or value < objective:
+            best, objective = candidate, value
+        if limit is not None:
+            break
+    assert best is not None  # there is a test
+    is_done = limit is None or size == problem.sizes[0]
+    return replace(best, lower_bound=bound if is_done else -math.inf, limit=limit)
 
 
 class Backend(Protocol):

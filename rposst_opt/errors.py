@@ -21,6 +21,20 @@ class ProblemError(RposstError, ValueError):
     """The data or the options given do not make a problem."""
 
 
+class Infeasible(ProblemError):
+    """No test keeps all rules of a problem.
+
+    Attributes
+    ----------
+    core : tuple of str
+        Rules that cannot hold together, of which none can be spared.
+    """
+
+    def __init__(self, message: str, core: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.core = core
+
+
 class BackendNotFound(RposstError, LookupError):
     """No backend has this name."""
 

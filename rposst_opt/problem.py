@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,7 @@ from rposst_opt.arrays import (
     is_frame,
     read_only,
 )
+from rposst_opt.assembly import GivenRules, Rows, Rule, Rules, SizeIs, changed_rules, rows_of
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError, instance_of
 from rposst_opt.losses import AbsoluteError, Loss, PiecewiseQuadratic
@@ -65,6 +66,12 @@ class Need(StrEnum):
     CVAR_MIXTURE = "a measure that is a finite mixture of CVaRs"
     ANY_MEASURE = "a measure known only by its tail weights"
     NOISE = "noise in the results"
+    CHOICE_RULES = "rules about the choice, such as a budget"
+    WEIGHT_LIMITS = "limits to the weights of cases"
+    ANY_NUMBER = "a number of cases that is not fixed"
+
+
+ASSEMBLY_NEEDS = frozenset({Need.CHOICE_RULES, Need.WEIGHT_LIMITS, Need.ANY_NUMBER})  # what rules ask of a backend
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -82,8 +89,9 @@ class Problem(ByValue, Shown):
         Test case results A: a row is a test case, a column a tuning policy. A DataFrame brings its names, as text. What
         else has names (a DataFrame, a Series, a dict) is matched with these, and must have all of them and no others;
         arrays and lists are taken in order. Where results have no names, their positions "0", "1" and so on are.
-    size : int
-        How many cases to choose (m), besides the required ones.
+    size : int, optional
+        How many cases to choose (m), besides the required ones. It may be left out where there is a budget: then any
+        number may be chosen that it allows.
     measure : Measure
         How scenarios are weighed; the worst 1 % by default, as in the paper.
     loss : Loss
@@ -116,6 +124,22 @@ class Problem(ByValue, Shown):
     scale : Scale, optional
         The interval of the table's own units that was mapped to [0, 1] to make `results`, and Scale(0, 1) where they
         are as they were; `from_results` sets it. Scores of tests are then in the table's units.
+    size_is : str
+        ``"exactly"``, or ``"at most"`` where fewer cases may be chosen, one at least.
+    costs : array of shape (n_cases,), Series, dict or float, optional
+        What each case costs, in any unit: minutes, money.
+    budget : float, optional
+        What all cases of a test may cost together, the required ones included.
+    groups : dict, Series or sequence, optional
+        The group of each case, or a list of its groups; a dict may leave cases out.
+    at_least, at_most : dict of str to int, or int, optional
+        How many cases of a group a test must have, and may have; one number is for every group.
+    conflicts, together : iterable of sets of int or str
+        Sets of cases, by position or name, of which a test may have one at most, or has all or none.
+    least_weight, most_weight : float, array of shape (n_cases,), Series or dict, optional
+        Between which weights every case of a test must have, by themselves or case by case. An offset has none of it.
+    rules : Rules, optional
+        All of these, as another problem has them; what is given besides takes the place of what they say.
 
     Examples
     --------
@@ -141,12 +165,13 @@ class Problem(ByValue, Shown):
     noise_weight: float
     target_names: tuple[str, ...]
     scale: Scale | None
+    rules: Rules
 
     def __init__(
         self,
         *,
         results: "ArrayLike | pd.DataFrame",
-        size: int,
+        size: int | None = None,
         measure: Measure | None = None,
         loss: Loss | None = None,
         targets: NamedValues = None,
@@ -160,6 +185,8 @@ class Problem(ByValue, Shown):
         noise_weight: float = NOISE_WEIGHT,
         target_names: Sequence[str] | None = None,
         scale: Scale | None = None,
+        rules: Rules | None = None,
+        **given: Unpack[GivenRules],
     ) -> None:
         set_field = object.__setattr__  # the fields are frozen for everyone else
         if is_frame(results):
@@ -189,6 +216,14 @@ class Problem(ByValue, Shown):
                 raise ProblemError(f"test case {self.case_names[case]!r} is both required and forbidden.")
         set_field(self, "required_cases", required)
         set_field(self, "forbidden_cases", forbidden)
+        if size is None:
+            given["size_is"] = SizeIs.AT_MOST
+        rules = Rules() if rules is None else instance_of(Rules, "rules", rules)
+        set_field(self, "rules", changed_rules(rules, given, self.case_names) if given else rules)
+        if size is None:
+            if self.rules.budget is None:
+                raise ProblemError("`size` may be left out only where there is a `budget`.")
+            size = len(self.selectable_cases)
         set_field(self, "size", checked_size(size, len(self.selectable_cases), n_cases))
         set_field(self, "offset", instance_of(bool, "offset", offset))
         set_field(self, "scale", scale if scale is None else instance_of(Scale, "scale", scale))
@@ -198,7 +233,7 @@ class Problem(ByValue, Shown):
         cls,
         results: "ArrayLike | pd.DataFrame",
         *,
-        size: int,
+        size: int | None = None,
         rescale: bool = True,
         betas: Sequence[float] | None = None,
         noise: NamedValues = None,
@@ -274,13 +309,37 @@ class Problem(ByValue, Shown):
 
     @property
     def n_chosen(self) -> int:
-        """How many cases a test has: `size` and the required ones."""
-        return self.size + len(self.required_cases)
+        """How many cases a test has, or may have at most, with the required ones."""
+        return self.sizes[-1] + len(self.required_cases)
 
     @property
     def n_tuples(self) -> int:
-        """How many sets of cases there are to choose from."""
-        return math.comb(len(self.selectable_cases), self.size)
+        """How many sets of cases there are to choose from, whether or not they keep the rules about the choice."""
+        return sum(math.comb(len(self.selectable_cases), size) for size in self.sizes)
+
+    @property
+    def sizes(self) -> range:
+        """How many cases may be chosen besides the required ones."""
+        if self.rules.size_is is SizeIs.EXACTLY:
+            return range(self.size, self.size + 1)
+        return range(1, max(1, min(self.size, self._most_affordable)) + 1)
+
+    @cached_property
+    def _most_affordable(self) -> int:
+        """How many cases the budget pays for besides the required ones, if they are the cheapest."""
+        budgets = [rule for rule in self.choice_rules if rule.noun == "costs"]
+        cheapest = sorted(self.selectable_cases, key=lambda case: budgets[0].coefficients[case] if budgets else 0.0)
+        affordable = 0
+        while affordable < len(cheapest) and all(
+            rule.why_not([*self.required_cases, *cheapest[: affordable + 1]]) is None for rule in budgets
+        ):
+            affordable += 1
+        return affordable
+
+    @cached_property
+    def choice_rules(self) -> tuple[Rule, ...]:
+        """The rules about the choice, the number of cases and the required and forbidden ones aside."""
+        return self.rules.rows(self.case_names, weights_may_sum_to_less=self.offset)
 
     @cached_property
     def selectable_cases(self) -> tuple[int, ...]:
@@ -293,16 +352,47 @@ class Problem(ByValue, Shown):
         """The cases that a test may have, required or chosen, ascending."""
         return tuple(sorted(self.required_cases + self.selectable_cases))
 
+    @property
+    def choice_rows(self) -> Rows:
+        """All rules about the choice, the number of cases first, as rows over the selectable cases."""
+        rows = rows_of(self.choice_rules, self.selectable_cases, self.required_cases)
+        ones = np.ones((1, len(self.selectable_cases)))
+        return Rows(
+            np.vstack([ones, rows.matrix]), np.append(self.sizes[0], rows.low), np.append(self.sizes[-1], rows.high)
+        )
+
     def tuples(self) -> Iterator[tuple[int, ...]]:
-        """Every set of cases that a test may have: the chosen ones in lexicographic order, the required ones after."""
-        for chosen in combinations(self.selectable_cases, self.size):
-            yield chosen + self.required_cases
+        """Every set of cases that a test may have: the chosen ones in lexicographic order, the required ones after.
+
+        Where their number is not fixed, fewer come before more.
+        """
+        for size in self.sizes:
+            for chosen in combinations(self.selectable_cases, size):
+                if self.keeps_rules(chosen + self.required_cases):
+                    yield chosen + self.required_cases
+
+    def keeps_rules(self, cases: Sequence[int]) -> bool:
+        """Whether a test of these cases keeps the rules about the choice."""
+        return all(rule.why_not(cases) is None for rule in self.choice_rules)
 
     def restricted_to(self, cases: Iterable[int]) -> "Problem":
         """The same problem with no other cases to choose from; the required ones stay."""
         kept = set(cases)
         others = [case for case in self.selectable_cases if case not in kept]
         return replace(self, forbidden_cases=(*self.forbidden_cases, *others))
+
+    def with_rules(self, **given: Unpack[GivenRules]) -> "Problem":
+        """The same problem with other rules: what is given, by the names of arguments, in the place of what it has.
+
+        None takes a rule away.
+
+        Examples
+        --------
+        >>> problem = Problem(results=[[0.0, 1.0], [1.0, 0.0], [0.4, 0.4]], size=1, costs=[1, 2, 3], budget=2)
+        >>> list(problem.tuples()), list(problem.with_rules(budget=1).tuples())
+        ([(0,), (1,)], [(0,)])
+        """
+        return replace(self, rules=changed_rules(self.rules, given, self.case_names))
 
     @cached_property
     def stated(self) -> "Problem":
@@ -328,6 +418,7 @@ class Problem(ByValue, Shown):
             noise=None if self.noise is None else [*self.noise, 0.0, 0.0],
             noise_weight=self.noise_weight,
             target_names=self.target_names,
+            rules=self.rules.with_phantoms(2),
         )
 
     def from_stated(self, test: EfficientTest) -> EfficientTest:
@@ -414,6 +505,9 @@ class Problem(ByValue, Shown):
                 Need.POLYHEDRAL_LOSS if polyhedral else Need.CURVED_LOSS,
                 Need.CVAR_MIXTURE if mixture else Need.ANY_MEASURE,
                 *([Need.NOISE] if len(self.noise_costs) else []),
+                *([Need.CHOICE_RULES] if self.rules.choose else []),
+                *([Need.WEIGHT_LIMITS] if self.rules.limit_weights else []),
+                *([Need.ANY_NUMBER] if self.rules.size_is is SizeIs.AT_MOST else []),
             }
         )
 
@@ -453,8 +547,17 @@ class Problem(ByValue, Shown):
         banned = [self.case_names[case] for case in self.forbidden_cases if case in test.cases]
         if banned:
             return f"it has the forbidden test case {banned[0]!r}"
-        if len(test.cases) != self.n_chosen:
-            return f"it has {len(test.cases)} test cases, and the problem asks for {self.n_chosen}"
+        if len(test.cases) - len(self.required_cases) not in self.sizes:
+            return f"it has {len(test.cases)} test cases, and the problem asks for {self._at_most}{self.n_chosen}"
+        for rule in self.choice_rules:
+            reason = rule.why_not(test.cases)
+            if reason is not None:
+                return reason
+        for case, weight in zip(test.cases, test.weights.tolist(), strict=True):
+            least, most = self.rules.weight_limits(case)
+            if not least - WEIGHT_TOLERANCE <= weight <= most + WEIGHT_TOLERANCE:
+                name = self.case_names[case]
+                return f"its weight of {weight:g} for {name!r} is not between {least:g} and {most:g}"
         if test.has_offset and not self.offset:
             return "it has an offset, and the problem allows none"
         missing_weight = 1.0 - float(test.weights.sum())
@@ -520,10 +623,15 @@ class Problem(ByValue, Shown):
         cut: FloatArray = self.objective(test) + (gradient - gradient @ test.full_weights())
         return cut
 
+    @property
+    def _at_most(self) -> str:
+        """What stands before the number of cases in sentences."""
+        return "" if self.rules.size_is is SizeIs.EXACTLY else f"{self.rules.size_is.value} "
+
     def _facts(self) -> list[tuple[str, str]]:
         """What is asked, in labels and values."""
         facts = [
-            ("choose", f"{self.size:,} of {self.n_cases:,} test cases"),
+            ("choose", f"{self._at_most}{self.size:,} of {self.n_cases:,} test cases"),
             ("for", f"{counted(self.n_policies, 'policy')}, {counted(len(self.targets), 'target')}"),
             ("results", f"from {brief_number(self.results.min())} to {brief_number(self.results.max())}"),
             ("measure", repr(self.measure)),
@@ -531,6 +639,7 @@ class Problem(ByValue, Shown):
         ]
         for label, cases in (("required", self.required_cases), ("forbidden", self.forbidden_cases)):
             facts += [(label, listed([quoted(self.case_names[case]) for case in cases]))] if cases else []
+        facts += self.rules.facts(self.case_names)
         facts += [("offset", "allowed")] if self.offset else []
         facts += [("noise", f"with weight {brief_number(self.noise_weight)}")] if self.noise is not None else []
         return facts

@@ -231,6 +231,7 @@ class Solution(ByValue, Shown):
             "size": problem.size,
             "required": [problem.case_names[case] for case in problem.required_cases],
             "forbidden": [problem.case_names[case] for case in problem.forbidden_cases],
+            **_rules_record(problem, test),
             "n_policies": problem.n_policies,
             "n_scenarios": problem.n_scenarios,
             "seconds": self.seconds,
@@ -269,6 +270,13 @@ def _written(test: EfficientTest, problem: Problem) -> dict[str, Any]:
     if tuning is not None and tuning.results.size + tuning.full_scores.size > MOST_STORED:
         test = test.without_tuning()
     return {**test.to_dict(), **({"offset": test.offset} if problem.offset else {})}
+
+
+def _rules_record(problem: Problem, test: EfficientTest | None) -> dict[str, Any]:
+    """The rules about the choice, and what the test costs, if it is known what cases cost."""
+    rules, costs = problem.rules.describe(problem.case_names), problem.rules.costs
+    cost = {} if costs is None or test is None else {"cost": float(costs[list(test.cases)].sum())}
+    return {**({"rules": rules} if rules else {}), **cost}
 
 
 def _range_record(problem: Problem, scale: Scale) -> dict[str, Any]:

@@ -30,6 +30,8 @@ SUB_COMMANDS = (
     "solve",
     "score",
     "write-subset",
+    "budget",
+    "forms",
     "report",
     "explore",
     "verify",

@@ -492,7 +492,7 @@ def test_so_does_one_that_calls_it_unbounded(backend: str, monkeypatch: pytest.M
 
     monkeypatch.setattr(milp_programs, "selection_program", bottomless)
     # What a solver calls unbounded, PuLP may have as infeasible.
-    with pytest.raises(ro.FalseClaim, match="claims that there is no best test: it calls the program (unb|inf)"):
+    with pytest.raises(ro.FalseClaim, match=r"claims that there is no best test: it calls the program (unb|inf)"):
         ro.solve(small_problems()["cvar"], backend)
 
 

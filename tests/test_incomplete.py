@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rposst_opt as ro
-from rposst_opt.incomplete import fill, largest_complete_part
+from rposst_opt.files.incomplete import fill, largest_complete_part
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 2**31), st.floats(0, 1))

@@ -393,7 +393,7 @@ BAD_PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ({"size": 2.0}, "`size` must be a whole number, got 2.0."),
     ({"size": True}, "`size` must be a whole number, got True."),
     ({"size": "2"}, "`size` must be a whole number, got '2'."),
-    ({"size": None}, "`size` must be a whole number, got None."),
+    ({"size": None}, "`size` may be left out only where there is a `budget`."),
     ({"required_cases": ["z"]}, "unknown test case 'z'. Known: '0', '1', '2', '3'."),
     ({"forbidden_cases": ["z"]}, "unknown test case 'z'. Known: '0', '1', '2', '3'."),
     ({"required_cases": [4]}, "unknown test case 4: give a name, or a position from 0 to 3."),

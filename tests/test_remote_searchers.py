@@ -188,7 +188,7 @@ def a_hand(problem: ro.Problem, **changes: Any) -> tuple[Held, np.ndarray, Hand]
     """What a worker is sent when a search begins."""
     proof = exact._Proof(problem, exact.Exact(), ro.Budget())
     arrays, plan = proof.searchers.arrays, proof.plan
-    held = Held(arrays, capacity=1, record=False, written_by=state_of_the_code())
+    held = Held(arrays, proof.searchers.rules, capacity=1, record=False, written_by=state_of_the_code())
     hand = Hand(proof.front.nodes, plan, threshold=0.1, work=1e6, most_cuts=100, round="a round")
     return held, np.empty((0, len(arrays.results))), hand._replace(**changes)
 

@@ -10,8 +10,8 @@ from typing import Any
 from rposst_opt.backends import AUTO, solve
 from rposst_opt.contract import Backend
 from rposst_opt.efficient_test import EfficientTest
-from rposst_opt.errors import ProblemError
-from rposst_opt.problem import Problem
+from rposst_opt.errors import ProblemError, Unsupported
+from rposst_opt.problem import Need, Problem
 from rposst_opt.solution import Solution, Status
 
 
@@ -77,6 +77,8 @@ def select_iteratively(
     >>> [step.test.cases for step in selection.steps], selection.joint.test.cases
     ([(2,), (0, 2)], (0, 1))
     """
+    if problem.rules.choose or Need.ANY_NUMBER in problem.needs:
+        raise Unsupported("cases that are chosen step by step need not keep rules in the end: choose them at once.")
     sizes = [1] * problem.size if step_sizes is None else list(step_sizes)
     if sum(sizes) != problem.size or any(size < 1 for size in sizes):
         raise ProblemError(f"`step_sizes` must be positive and add up to {problem.size}, got {sizes}.")

@@ -7,16 +7,31 @@ members one after the other, each with those sets that it does not hit and with 
 that was tried is no candidate for those after it, since all that has it was looked at. Who lacks one member needs one
 that is in all sets left.
 
+Where rules say which members may be together, those that were chosen and hit all sets are filled up, in all ways there
+are, until one keeps the rules; and what cannot be made to keep them by any others is left at once.
+
 Nothing is left to chance: where the search finds nothing, there is nothing. How long it takes depends on its tree, and
 not on how many sets could be chosen.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 
 SETS_COMPARED = 128  # the last so many of those left, to find a small one to branch on: any would do
+
+
+class LinearRule(NamedTuple):
+    """That the coefficients of all members, those that are required included, sum to something from low to high."""
+
+    coefficients: Sequence[float]
+    low: float
+    high: float
+
+
+Rules = Sequence[LinearRule]
 
 
 class Search(NamedTuple):
@@ -81,6 +96,17 @@ def without_dominated(sets: Sequence[int], candidates: int) -> int:
     return candidates
 
 
+def find_allowed_hitting_set(sets: Iterable[int], size: int, *, candidates: int, required: int, rules: Rules) -> Search:
+    """Look for exactly `size` of the candidates that keep the rules and hit all sets, with those that are required.
+
+    Members that another could replace are looked at like all others, since a rule may tell them apart.
+    """
+    to_hit = sorted({each & candidates for each in sets if not each & required}, key=int.bit_count, reverse=True)
+    tree = _AllowedTree(to_hit, candidates, size, rules)
+    found = tree.search((1 << len(to_hit)) - 1, candidates, required, size)
+    return Search(None if found is None else members_of(found), tree.nodes)
+
+
 class _Tree:
     """A search among these sets, the smallest of which come last.
 
@@ -126,6 +152,46 @@ class _Tree:
                 return member
             candidates &= self.sets[missed.bit_length() - 1]
         return None
+
+
+class _AllowedTree(_Tree):
+    """The same search, in which a member is tried only if the rules may still be kept with it."""
+
+    def __init__(self, sets: Sequence[int], candidates: int, size: int, rules: Rules) -> None:
+        super().__init__(sets, candidates)
+        self.rules = [(*rule, *_extreme_sums(rule.coefficients, candidates, size)) for rule in rules]
+
+    def search(self, left: int, candidates: int, chosen: int, size: int) -> int | None:  # type: ignore[override]
+        """Exactly `size` of the candidates that hit all sets left, and keep the rules with those chosen; or None."""
+        self.nodes += 1
+        if not self.may_be(chosen, size):
+            return None
+        if size == 0:
+            return None if left else 0
+        branches = min((each & candidates for each in self.some_of(left)), key=int.bit_count) if left else candidates
+        while branches:
+            member = branches & -branches
+            branches ^= member
+            candidates ^= member
+            rest = self.search(left & self.missed_by[member], candidates, chosen | member, size - 1)
+            if rest is not None:
+                return member | rest
+        return None
+
+    def may_be(self, chosen: int, size: int) -> bool:
+        """Whether so many members more can bring every sum to where its rule wants it."""
+        for coefficients, low, high, least, greatest in self.rules:
+            total = sum(coefficients[member] for member in members_of(chosen))
+            if total + least[size] > high or total + greatest[size] < low:
+                return False
+        return True
+
+
+def _extreme_sums(coefficients: Sequence[float], candidates: int, size: int) -> tuple[list[float], list[float]]:
+    """The least and the greatest sum of none, one, two and more candidates."""
+    ascending = sorted(coefficients[member] for member in members_of(candidates))
+    least, greatest = ([0.0, *accumulate(some)] for some in (ascending[:size], ascending[::-1][:size]))
+    return least, greatest
 
 
 def missed_by_each(candidates: int, sets: Sequence[int]) -> dict[int, int]:

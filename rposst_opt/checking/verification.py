@@ -23,11 +23,11 @@ from rposst_opt.certificate import (
     checked_values,
     problem_digest,
 )
-from rposst_opt.checking.hitting_sets import Search, as_bits, find_hitting_set
+from rposst_opt.checking.hitting_sets import LinearRule, Search, as_bits, find_allowed_hitting_set, find_hitting_set
 from rposst_opt.checking.one_set import best_cut
 from rposst_opt.checking.rationals import RationalCuts
 from rposst_opt.errors import ProblemError
-from rposst_opt.problem import Problem
+from rposst_opt.problem import Need, Problem
 
 MOST_EXCEPTIONS = 1_000  # each is solved again, which takes some hundredths of a second
 
@@ -128,16 +128,32 @@ class HittingProblem:
     sets: tuple[int, ...]
 
     def search(self) -> Search:
-        """Look for cases that hit all sets together with the required ones, not more than are to be chosen."""
-        return find_hitting_set(
-            self.sets,
-            self.problem.size,
-            candidates=as_bits(self.problem.selectable_cases),
-            required=as_bits(self.problem.required_cases),
-        )
+        """Look for cases that hit all sets together with the required ones, not more than are to be chosen.
+
+        Where there are rules about the choice, they must be kept.
+        """
+        asked = {
+            "candidates": as_bits(self.problem.selectable_cases),
+            "required": as_bits(self.problem.required_cases),
+        }
+        if Need.ANY_NUMBER not in self.problem.needs and not self.problem.choice_rules:
+            return find_hitting_set(self.sets, self.problem.size, **asked)
+        rules = [
+            LinearRule(rule.coefficients.tolist(), rule.low - rule.slack, rule.high + rule.slack)
+            for rule in self.problem.choice_rules
+        ]
+        nodes = 0
+        for size in self.problem.sizes:
+            found = find_allowed_hitting_set(self.sets, size, **asked, rules=rules)
+            nodes += found.nodes
+            if found.found is not None:
+                return Search(found.found, nodes)
+        return Search(None, nodes)
 
     def filled_up(self, chosen: Sequence[int]) -> tuple[int, ...]:
         """A whole set of test cases that has these and hits whatever they hit."""
+        if self.problem.choice_rules or Need.ANY_NUMBER in self.problem.needs:
+            return tuple(sorted([*self.problem.required_cases, *chosen]))
         others = [case for case in self.problem.selectable_cases if case not in chosen]
         return tuple(sorted([*self.problem.required_cases, *chosen, *others[: self.problem.size - len(chosen)]]))
 
@@ -193,8 +209,11 @@ def _check_form(problem: Problem, certificate: Certificate, most_exceptions: int
     stated = problem.stated
     selectable, required = set(stated.selectable_cases), set(stated.required_cases)
     for number, cases in enumerate(certificate.exceptions):
-        if len(cases) != stated.n_chosen or not required <= set(cases) or len(selectable & set(cases)) != stated.size:
+        chosen = selectable & set(cases)
+        if len(chosen) not in stated.sizes or set(cases) != chosen | required:
             raise Refused(f"exception {number} is no set of test cases that the problem asks for")
+    if Need.WEIGHT_LIMITS in problem.needs:
+        raise Refused("it is about weights without limits, and the problem has some")
 
 
 def _left_to_hit(problem: Problem, certificate: Certificate, cuts: Cuts) -> HittingProblem:

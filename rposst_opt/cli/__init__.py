@@ -17,6 +17,7 @@ import rposst_opt
 from rposst_opt.cli.comparing import agree, backends, calibrate, compare
 from rposst_opt.cli.experiments import domain, reproduce
 from rposst_opt.cli.handing_over import write_subset
+from rposst_opt.cli.planning import budget, forms
 from rposst_opt.cli.refereeing import referee
 from rposst_opt.cli.reporting import explore, report
 from rposst_opt.cli.solving import demo, export, score, solve
@@ -40,6 +41,8 @@ for command in (
     validate,
     score,
     write_subset,
+    budget,
+    forms,
     report,
     explore,
     verify,

@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rposst_opt.cli.options import AsJson, ProblemOptions, TimeLimit, check_output, listed, read_problem, takes_problem
+from rposst_opt.cli.options import (
+    AsJson,
+    ProblemOptions,
+    TimeLimit,
+    check_output,
+    check_picture,
+    read_problem,
+    takes_problem,
+)
+from rposst_opt.cli.parsing import listed
 from rposst_opt.cli.showing import show_agreement, show_backends, show_comparison
 from rposst_opt.cli.terminal import console, notice, solvers_in_turn, spinner
 
@@ -13,8 +22,6 @@ if TYPE_CHECKING:
     from rposst_opt.contract import Capabilities
     from rposst_opt.referee.comparison import Comparison
 
-
-PICTURES = (".png", ".svg", ".pdf")
 
 Backends = Annotated[str | None, typer.Option(metavar="A,B", help="Only these backends; all of them if not given.")]
 
@@ -75,7 +82,7 @@ def compare(
     from rposst_opt.referee.comparison import compare as run_all
 
     if out is not None:
-        _check_picture(out, options.files)
+        check_picture(out, options.files)
     if csv is not None:
         check_output(csv, options.files)
     problem = read_problem(options).problem
@@ -92,16 +99,6 @@ def compare(
         show_comparison(console(), comparison)
     if not comparison.agreement.agreed:
         raise typer.Exit(1)
-
-
-def _check_picture(out: Path, inputs: list[Path]) -> None:
-    from rposst_opt.errors import ProblemError
-    from rposst_opt.reports import check_can_draw
-
-    if out.suffix.lower() not in PICTURES:
-        raise ProblemError(f"--out must be a picture ({', '.join(PICTURES)}), got {str(out)!r}.")
-    check_can_draw()
-    check_output(out, inputs)
 
 
 def _draw(out: Path, comparison: "Comparison") -> None:

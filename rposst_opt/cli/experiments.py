@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from rposst_opt.cli.options import Number, check_output, listed, numbers
+from rposst_opt.cli.options import check_output
+from rposst_opt.cli.parsing import Number, listed, numbers
 from rposst_opt.cli.terminal import console, notice, plain, progress_of_experiments
 from rposst_opt.errors import BackendUnavailable, ProblemError
 

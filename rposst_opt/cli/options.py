@@ -7,10 +7,12 @@ from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import typer
 
+from rposst_opt.cli.assembling import RuleOptions, rules_of
+from rposst_opt.cli.parsing import as_number, numbers, numbers_and_ranges
 from rposst_opt.cli.reading import ReadingOptions, read_table
 from rposst_opt.cli.terminal import notice
 from rposst_opt.errors import ProblemError
@@ -25,8 +27,9 @@ if TYPE_CHECKING:
     from rposst_opt.unseen.procedures import Purpose
 
 
-Number = TypeVar("Number", int, float)
 REPETITIONS = "repetitions"
+ANY_BUDGET = 1e300  # that pays for everything
+PICTURES = (".png", ".svg", ".pdf")
 
 
 class NamedMeasure(StrEnum):
@@ -37,7 +40,11 @@ class NamedMeasure(StrEnum):
 
 
 Size = Annotated[
-    int, typer.Option(help="How many test cases to choose, besides the required ones.", show_default=False)
+    int | None,
+    typer.Option(
+        help="How many test cases to choose, besides the required ones; it may be left out with --budget.",
+        show_default=False,
+    ),
 ]
 Sizes = Annotated[
     str,
@@ -117,10 +124,10 @@ TimeLimit = Annotated[float | None, typer.Option(metavar="SECONDS", help="Stop t
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProblemOptions(ReadingOptions):
+class ProblemOptions(RuleOptions):
     """What states a problem on the command line; the fields are the options that several commands share."""
 
-    size: Size
+    size: Size = None
     tail_fraction: TailFraction = None
     k: KWorst = None
     n: NDrawn = None
@@ -140,9 +147,10 @@ class ProblemOptions(ReadingOptions):
     @property
     def files(self) -> list[Path]:
         """What is read to state the problem."""
-        is_file = self.noise not in (None, REPETITIONS) and _as_number(str(self.noise)) is None
+        is_file = self.noise not in (None, REPETITIONS) and as_number(str(self.noise)) is None
         noise = Path(str(self.noise)) if is_file else None
-        return [path for path in (self.results, self.targets, self.probabilities, noise) if path is not None]
+        read = (self.results, self.targets, self.probabilities, self.cases, noise)
+        return [path for path in read if path is not None]
 
 
 def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
@@ -159,12 +167,13 @@ def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def takes_problem(
-    *, optional: bool = False, several_sizes: bool = False
+    *, optional: bool = False, several_sizes: bool = False, size_may_be_open: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command, whose first parameter is `options`, the fields of `ProblemOptions` as its own options.
 
     With `optional`, the results and the size may be left out, and `options` is then None. With `several_sizes` the size
-    is a list, which the command's `sizes` is given; the options have the largest.
+    is a list, which the command's `sizes` is given; the options have the largest. With `size_may_be_open` there need be
+    neither a size nor a budget: whatever costs say may be chosen.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -177,7 +186,9 @@ def takes_problem(
             if several_sizes:
                 given["sizes"] = sizes = numbers_and_ranges("--size", stated["size"])
                 stated["size"] = max(sizes)
-            if stated["results"] is None or stated["size"] is None:
+            if size_may_be_open and stated["size"] is None and stated["budget"] is None:
+                stated["budget"] = ANY_BUDGET
+            if stated["results"] is None or (stated["size"] is None and stated["budget"] is None):
                 _refuse_half_a_problem(stated, shared)
                 command(None, **given)
             else:
@@ -216,7 +227,9 @@ def _parameters_of(
 
 
 def _refuse_half_a_problem(stated: dict[str, Any], shared: list[Parameter]) -> None:
-    """Without results and size, no option may say more about a problem."""
+    """Without results and size, no option may say more about a problem; and some commands need one."""
+    if stated["results"] is not None and stated["size"] is None:
+        raise ProblemError("--size says how many test cases to choose: give it, or --budget with --cases.")
     if (stated["results"] is None) != (stated["size"] is None):
         raise ProblemError("RESULTS.csv and --size go together: give both, or neither.")
     idle = [option.name for option in shared if stated[option.name] != option.default]
@@ -273,6 +286,7 @@ def read_problem(options: ProblemOptions) -> Stated:
         case_names=list(table.index),
         policy_names=list(table.columns),
         offset=options.offset,
+        **rules_of(options, list(table.index)),
     )
     if sharpness is not None:
         target_names = [f"beta {name}" for name in target_names]
@@ -297,7 +311,7 @@ def _with_noise(options: ProblemOptions, stated: Stated, of_repetitions: "pd.Ser
         return stated._replace(problem=replace(problem, **regularisation(problem.results, strength)), strength=strength)
     if options.noise is None:
         return stated
-    number = _as_number(options.noise)
+    number = as_number(options.noise)
     if options.noise == REPETITIONS:
         errors = _errors_of_repetitions(of_repetitions)
     elif number is not None:
@@ -329,7 +343,7 @@ def _strength(options: ProblemOptions, stated: Stated) -> float:
     from rposst_opt.unseen.regularising import choose_strength
     from rposst_opt.unseen.splits import FEWEST_TUNED_ON
 
-    strength = _as_number(str(options.regularise))
+    strength = as_number(str(options.regularise))
     if strength is not None and 0 <= strength < math.inf:
         return strength
     if options.regularise != "auto":
@@ -339,17 +353,9 @@ def _strength(options: ProblemOptions, stated: Stated) -> float:
     if stated.problem.n_policies <= FEWEST_TUNED_ON:
         raise ProblemError(f"--regularise auto needs more than {FEWEST_TUNED_ON} policies: give a number.")
     notice("Trying strengths of regularisation on policies that are held out...")
-    choice = choose_strength(stated.table.to_numpy(), options.size, purpose_of(options, stated))
+    choice = choose_strength(stated.table.to_numpy(), stated.problem.size, purpose_of(options, stated))
     notice(choice.sentence)
     return choice.strength
-
-
-def _as_number(text: str) -> float | None:
-    """The number that a text says, if it says one."""
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def purpose_of(options: ProblemOptions, stated: Stated) -> "Purpose":
@@ -370,6 +376,7 @@ def purpose_of(options: ProblemOptions, stated: Stated) -> "Purpose":
         noise=stated.noise,
         noise_weight=problem.noise_weight,
         regularise=stated.strength,
+        rules=problem.rules,
     )
 
 
@@ -409,6 +416,16 @@ def _measure(options: ProblemOptions) -> "Measure":
     return CVaR(0.01 if options.tail_fraction is None else options.tail_fraction)
 
 
+def check_picture(out: Path, inputs: Iterable[Path]) -> None:
+    """Refuse, before anything is run, what is no picture, cannot be drawn or is read as input."""
+    from rposst_opt.reports import check_can_draw
+
+    if out.suffix.lower() not in PICTURES:
+        raise ProblemError(f"--out must be a picture ({', '.join(PICTURES)}), got {str(out)!r}.")
+    check_can_draw()
+    check_output(out, inputs)
+
+
 def check_output(out: Path, inputs: Iterable[Path] = ()) -> None:
     """Refuse, before anything is run, a file that cannot be written or that is read as input."""
     from rposst_opt.files.writing import check_can_write
@@ -417,29 +434,3 @@ def check_output(out: Path, inputs: Iterable[Path] = ()) -> None:
     for path in inputs:
         if path.exists() and out.exists() and out.samefile(path):
             raise ProblemError(f"{out}: this file is read as input, and is not written over: name another.")
-
-
-def listed(text: str) -> list[str]:
-    """The names in an option that has commas between them."""
-    return [name.strip() for name in text.split(",")]
-
-
-def numbers(option: str, text: str, kind: type[Number]) -> list[Number]:
-    """The numbers in an option that has commas between them."""
-    try:
-        return [kind(part) for part in text.split(",")]
-    except ValueError:
-        raise ProblemError(f"{option} must be numbers with commas between them, got {text!r}.") from None
-
-
-def numbers_and_ranges(option: str, text: str) -> list[int]:
-    """The whole numbers in an option such as ``1,2,5-8``, each once and ascending."""
-    found: set[int] = set()
-    for part in listed(text):
-        first, dash, last = part.partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise ProblemError(f"{option} must be whole numbers or ranges with commas between them, got {text!r}.")
-        found.update(range(int(first), int(last if dash else first) + 1))
-    if not found or min(found) < 1:
-        raise ProblemError(f"{option} must name at least one number from 1 on, got {text!r}.")
-    return sorted(found)

@@ -159,7 +159,7 @@ def _layout(options: ReadingOptions) -> "Layout":
     from rposst_opt.files.numbers import NumberStyle
     from rposst_opt.files.shapes import Layout
 
-    long = None if options.long is None else _columns("--long", options.long)
+    long = None if options.long is None else columns_of("--long", options.long)
     if long is not None and len(long) != 3:
         raise ProblemError(f"--long must name three columns, CASE,POLICY,VALUE, got {options.long!r}.")
     return Layout(
@@ -167,12 +167,12 @@ def _layout(options: ReadingOptions) -> "Layout":
         cases_are=options.cases_are,
         names=options.names,
         header=options.header,
-        drop_columns=[] if options.drop_columns is None else _columns("--drop-columns", options.drop_columns),
+        drop_columns=[] if options.drop_columns is None else columns_of("--drop-columns", options.drop_columns),
         style=NumberStyle(options.decimal, options.percent),
     )
 
 
-def _columns(option: str, text: str) -> list[str]:
+def columns_of(option: str, text: str) -> list[str]:
     """Names of columns with commas between them; a name with a comma is quoted, as in the file."""
     try:
         return next(csv.reader([text], strict=True), [])

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rposst_opt.cli.experiments import Scheduler
-from rposst_opt.cli.options import AsJson, listed
+from rposst_opt.cli.options import AsJson
+from rposst_opt.cli.parsing import listed
 from rposst_opt.cli.terminal import console, notice, plain
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from rposst_opt.cli.options import (
     ProblemOptions,
     Stated,
     check_output,
-    listed,
     purpose_of,
     read_problem,
     table_digest,
     takes_problem,
 )
+from rposst_opt.cli.parsing import listed
 from rposst_opt.cli.showing import show_solution
 from rposst_opt.cli.terminal import console, notice, plain, progress_of_a_search, spinner
 from rposst_opt.errors import ProblemError

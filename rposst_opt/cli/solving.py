@@ -195,7 +195,7 @@ def _left_out(
         return None
     left_out = leave_out(
         stated.table.to_numpy(),
-        options.size,
+        stated.problem.size,
         purpose_of(options, stated),
         backend=solution.backend,
         options=given,

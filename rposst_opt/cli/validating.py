@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from rposst_opt.cli.experiments import Jobs, Scheduler
-from rposst_opt.cli.options import AsJson, ProblemOptions, listed, purpose_of, read_problem, table_digest, takes_problem
+from rposst_opt.cli.options import AsJson, ProblemOptions, purpose_of, read_problem, table_digest, takes_problem
+from rposst_opt.cli.parsing import listed
 from rposst_opt.cli.terminal import console, notice, plain, progress_of_experiments
 from rposst_opt.errors import ProblemError
 
@@ -99,7 +100,7 @@ def validate(
             table,
             sizes,
             purpose=purpose,
-            selections=_installed() if selections is None else tuple(listed(selections)),
+            selections=_able(purpose) if selections is None else tuple(listed(selections)),
             estimators=ESTIMATORS if estimators is None else tuple(listed(estimators)),
             groups=None if groups is None else read_groups(groups, list(table.columns)),
             folds=folds,
@@ -132,17 +133,26 @@ def _read_purpose(options: ProblemOptions) -> "tuple[pd.DataFrame, Purpose]":
     return stated.table, purpose_of(options, stated)
 
 
-def _installed() -> tuple[str, ...]:
-    """The selections that are tried unless others are named; those whose packages are missing are left out, aloud."""
+def _able(purpose: "Purpose") -> tuple[str, ...]:
+    """The selections that are tried unless others are named, without those that cannot be; these are told."""
     from rposst_opt.backends import entry_of, how_to_install
+    from rposst_opt.problem import Need
     from rposst_opt.unseen.procedures import SELECTIONS
     from rposst_opt.unseen.validation import SELECTED
 
-    missing = {name: how_to_install(entry_of(SELECTIONS[name].backend).capabilities) for name in SELECTED}
-    for name, install in missing.items():
-        if install is not None:
-            notice(f"{name} was left out: {install}")
-    return tuple(name for name in SELECTED if missing[name] is None)
+    asked = {Need.CHOICE_RULES: purpose.rules.choose, Need.WEIGHT_LIMITS: purpose.rules.limit_weights}
+    able = []
+    for name in SELECTED:
+        capabilities = entry_of(SELECTIONS[name].backend).capabilities
+        unmet = [need.value for need, is_asked in asked.items() if is_asked and need not in capabilities.handles]
+        reason = how_to_install(capabilities) or (f"it does not handle {' or '.join(unmet)}." if unmet else None)
+        if reason is None:
+            able.append(name)
+        else:
+            notice(f"{name} was left out: {reason}")
+    if not able:
+        raise ProblemError("no selection that `validate` knows handles limits to weights: leave them out.")
+    return tuple(able)
 
 
 def _write(folder: Path, found: "Validation", table_sha256: str) -> None:

@@ -5,7 +5,7 @@ import pandas as pd
 
 from rposst_opt.errors import ProblemError
 from rposst_opt.files.choices import Missing
-from rposst_opt.incomplete import BoolArray, complete_columns, complete_rows, fill, largest_complete_part
+from rposst_opt.files.incomplete import BoolArray, complete_columns, complete_rows, fill, largest_complete_part
 
 SHOWN = 3  # missing cells that are named
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 
 from rposst_opt.checking.hitting_sets import as_bits, members_of
 from rposst_opt.checking.verification import HittingProblem
+from rposst_opt.errors import Unsupported
 
 
 def as_opb(question: HittingProblem) -> str:
@@ -23,6 +24,10 @@ def as_opb(question: HittingProblem) -> str:
     Sets that a required case hits are left out. A set that nobody can hit is a clause that nothing satisfies.
     """
     problem = question.problem
+    if problem.choice_rules:
+        raise Unsupported(
+            "a proof with rules about the choice cannot be written as OPB, which has whole numbers alone."
+        )
     cases, required = problem.selectable_cases, as_bits(problem.required_cases)
     variables = {case: f"x{number}" for number, case in enumerate(cases, start=1)}
     to_hit = {each & as_bits(cases) for each in question.sets if not each & required}

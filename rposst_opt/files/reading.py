@@ -13,12 +13,12 @@ from rposst_opt.errors import ProblemError
 from rposst_opt.files.cells import Cells, ObjectArray
 from rposst_opt.files.choices import Missing, Side
 from rposst_opt.files.formats import Asked, open_cells
+from rposst_opt.files.incomplete import BoolArray
 from rposst_opt.files.long_tables import Long, as_long
 from rposst_opt.files.missing_cells import without_missing
 from rposst_opt.files.names import check_names
 from rposst_opt.files.numbers import Numbers, NumberStyle, are_texts, read_numbers, why_no_number
 from rposst_opt.files.shapes import Layout, Wide, as_headed, as_text, as_wide, option_of, some_of
-from rposst_opt.incomplete import BoolArray
 from rposst_opt.results import averaged
 
 MOST_CELLS, SPARSEST = 10_000_000, 100  # a long table with more cells than both allow is none

@@ -16,9 +16,9 @@ import pandas as pd
 from rposst_opt.arrays import FloatArray
 from rposst_opt.errors import ProblemError
 from rposst_opt.files.cells import ObjectArray, cells_of_text
+from rposst_opt.files.incomplete import BoolArray
 from rposst_opt.files.names import check_names, check_same_names
 from rposst_opt.files.numbers import NUMBER, NumberStyle, read_numbers, why_no_number
-from rposst_opt.incomplete import BoolArray
 from rposst_opt.text_files import named, read_text
 
 WHOLE_NUMBER = re.compile(r"\d+", re.ASCII)
@@ -67,7 +67,7 @@ def read_noise(path: Path, case_names: Sequence[str]) -> FloatArray:
 
 def read_groups(path: Path, policy_names: Sequence[str]) -> list[str]:
     """Read the group of every policy, in the order of the names given: policies in the first column, groups after."""
-    cells = _read_cells(path)
+    cells = read_cells(path)
     if cells.shape[1] < 2:
         raise ProblemError(f"{named(path)}: there must be a column of policies and a column of groups.")
     names = cells[1:, 0].tolist()
@@ -79,7 +79,7 @@ def read_groups(path: Path, policy_names: Sequence[str]) -> list[str]:
 
 def read_columns(path: Path, columns: Mapping[str, type[str] | type[int] | type[float]]) -> pd.DataFrame:
     """Read a table that has these columns, of text, whole numbers or numbers; others are passed over."""
-    cells = _read_cells(path)
+    cells = read_cells(path)
     header = cells[0].tolist()
     for name in columns:
         if name not in header:
@@ -120,7 +120,7 @@ def match_logs(folder: Path) -> Iterator[tuple[str, list[str]]]:
 
 def _read_table(path: Path, *, rows: str, columns: str, blanks: bool = False) -> pd.DataFrame:
     """A table with a header, a first column of names, and numbers elsewhere."""
-    grid, where = _read_cells(path), named(path)
+    grid, where = read_cells(path), named(path)
     if grid.shape[0] < 2:
         raise ProblemError(f"{where}: there must be at least one {rows} below the header, got none.")
     if grid.shape[1] < 2:
@@ -146,6 +146,6 @@ def _are_blank(cells: ObjectArray) -> BoolArray:
     return np.array([[not cell.strip() for cell in row] for row in cells.tolist()], dtype=bool)
 
 
-def _read_cells(path: Path) -> ObjectArray:
+def read_cells(path: Path) -> ObjectArray:
     """The file as text, cell by cell."""
     return cells_of_text(named(path), read_text(path)).grid

@@ -31,6 +31,7 @@ from rposst_opt.backends import BACKENDS, entry_of, judge, make_backend, name_of
 from rposst_opt.contract import Backend, Candidate, Capabilities, Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import BackendFailure, ProblemError, RposstError
+from rposst_opt.feasibility import check_feasible
 from rposst_opt.problem import Problem
 from rposst_opt.referee.evidence import weigh_evidence
 from rposst_opt.referee.findings import Agreement, Contradiction, Finding, Verdict
@@ -119,6 +120,7 @@ def asked_in_turn(
     Those that are given by name are made with such of the `options` as they have. To warm up, each is asked once
     before, with no time at all.
     """
+    check_feasible(problem)
     findings: list[Finding] = []
     for name, backend in asked.items():
         if progress is not None:

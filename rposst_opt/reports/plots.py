@@ -255,6 +255,33 @@ def size_curve(table: pd.DataFrame) -> Figure:
     return figure
 
 
+@in_style
+def budget_curve(table: pd.DataFrame) -> Figure:
+    """Draw the objective of the best test that each budget pays for, and the way down to its bound if not proved."""
+    figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
+    axes = figure.subplots()
+    ordered = table.sort_values("budget")
+    found = ordered[np.isfinite(ordered["objective"])]
+    if len(found):
+        ends = [*found["budget"], float(found["budget"].iloc[-1]) * 1.05]
+        axes.step(ends, [*found["objective"], found["objective"].iloc[-1]], where="post", color=BLUE, linewidth=1.2)
+    for status, label, fill in ((Status.OPTIMAL, "proved optimal", BLUE), (Status.FEASIBLE, "not proved", "white")):
+        points = found[found["status"] == status]
+        if len(points):
+            look: dict[str, Any] = {"color": BLUE, "markerfacecolor": fill, "markersize": 5, "zorder": 4}
+            axes.plot(points["budget"], points["objective"], "o", label=label, **look)
+    if len(found) and found["budget"].min() > 0 and found["budget"].max() > WIDE * found["budget"].min():
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    bounds = found["lower_bound"][np.isfinite(found["lower_bound"])]
+    axes.set_ylim(bottom=min([0.0, *bounds]))
+    _draw_intervals(axes, found[found["status"] == Status.FEASIBLE].assign(size=lambda rows: rows["budget"]))
+    axes.set(xlabel="budget", ylabel="objective of the best test")
+    if len(found):
+        axes.legend(**BESIDE)
+    return figure
+
+
 def _draw_intervals(axes: Axes, unproved: pd.DataFrame) -> None:
     """From objectives down to lower bounds, or to the bottom of the panel where nothing is proved."""
     bounded = np.isfinite(unproved["lower_bound"])

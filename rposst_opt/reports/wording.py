@@ -13,6 +13,7 @@ from rposst_opt.referee.findings import Agreement, Finding, Verdict
 from rposst_opt.results import Scale
 from rposst_opt.solution import Solution, Status
 from rposst_opt.unseen.error_bars import LeftOut
+from rposst_opt.values.showing import brief_number
 
 HELD_OUT_HEADINGS = {
     "alike": "Policies like those that the test is tuned on",
@@ -53,6 +54,14 @@ def offset_words(test: EfficientTest, scale: Scale) -> str:
     return f"{test.in_file_units(scale).offset:.6g}, added to every score; the weights sum to {test.weights.sum():.4f}"
 
 
+def cost_words(problem: Problem, test: EfficientTest) -> str:
+    """What all cases of a test cost together, and what they may."""
+    rules = problem.rules
+    assert rules.costs is not None
+    cost = brief_number(float(rules.costs[list(test.cases)].sum()))
+    return cost if rules.budget is None else f"{cost}, of a budget of {brief_number(rules.budget)}"
+
+
 def objective_words(problem: Problem, test: EfficientTest) -> str:
     """What the objective is made of."""
     said = f"{problem.measure.words}, {problem.loss.label} loss"
@@ -90,6 +99,7 @@ def facts(problem: Problem, solution: Solution, scale: Scale, left_out: LeftOut 
     told = [
         ("unseen policies", unseen_words(left_out)),
         *([("offset", offset_words(solution.test, scale))] if problem.offset else []),
+        *([("cost", cost_words(problem, solution.test))] if problem.rules.costs is not None else []),
         ("objective", f"{solution.objective:.6g}   ({objective_words(problem, solution.test)})"),
         ("lower bound", lower_bound),
         ("gap", gap),

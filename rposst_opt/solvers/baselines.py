@@ -32,8 +32,9 @@ import numpy as np
 from rposst_opt.arrays import FloatArray
 from rposst_opt.contract import Budget, Candidate, Capabilities, Progress, Stats
 from rposst_opt.efficient_test import EfficientTest
+from rposst_opt.feasibility import all_rules, find_choice
 from rposst_opt.measures import Mean, Measure, WorstCase
-from rposst_opt.problem import Need, Problem
+from rposst_opt.problem import ASSEMBLY_NEEDS, Need, Problem
 from rposst_opt.results import full_scores
 from rposst_opt.solvers.regret_matching import RegretMatching
 
@@ -42,11 +43,13 @@ DIGITS = 12  # to which cases' mean results are told apart
 CHUNK = 4096  # tuples that are scored at a time
 
 
-def claims_nothing(method: str, *, requires: tuple[str, ...] = (), extra: str | None = None) -> Capabilities:
-    """The capabilities of a selection that answers every problem and guarantees nothing."""
+def claims_nothing(
+    method: str, *, requires: tuple[str, ...] = (), extra: str | None = None, keeps_rules: bool = False
+) -> Capabilities:
+    """The capabilities of a selection that answers every problem, or all without rules, and guarantees nothing."""
     return Capabilities(
         method=method,
-        handles=frozenset(Need),
+        handles=frozenset(Need) - (ASSEMBLY_NEEDS - {Need.CHOICE_RULES} if keeps_rules else ASSEMBLY_NEEDS),
         finds_optimum=False,
         is_heuristic=True,
         weighs_freely=False,
@@ -78,7 +81,8 @@ class UniformSelection:
         """It handles everything and proves nothing."""
         policies = "the worst policy" if self.worst_policy else "the average policy"
         targets = "the worst target" if self.worst_target else "the uniform target"
-        return claims_nothing(f"equal weights, the least error for {policies} and {targets}", requires=("numba",))
+        method = f"equal weights, the least error for {policies} and {targets}"
+        return claims_nothing(method, requires=("numba",), keeps_rules=True)
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Look at every tuple with equal weights."""
@@ -160,7 +164,7 @@ def _filled_up(problem: Problem, weights: FloatArray) -> EfficientTest:
 
 @dataclass(frozen=True, kw_only=True)
 class RandomSubset:
-    """Cases drawn at random, with equal weights.
+    """Cases drawn at random, with equal weights; with rules, those that keep them and have the least random numbers.
 
     Parameters
     ----------
@@ -170,11 +174,16 @@ class RandomSubset:
 
     seed: int = 0
 
-    capabilities: ClassVar[Capabilities] = claims_nothing("cases at random, with equal weights")
+    capabilities: ClassVar[Capabilities] = claims_nothing("cases at random, with equal weights", keeps_rules=True)
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Draw once."""
         rng = np.random.default_rng(self.seed)
+        if problem.rules.choose:
+            # Not every set is as likely as any other, but each that keeps the rules can be the one.
+            cases = find_choice(all_rules(problem), problem.n_cases, rng.random(problem.n_cases))
+            assert cases is not None  # the problem was checked before it was handed over
+            return Candidate(test=uniform_test(problem, cases), lower_bound=-math.inf)
         drawn = rng.choice(np.array(problem.selectable_cases), problem.size, replace=False).tolist()
         return Candidate(test=uniform_test(problem, [*problem.required_cases, *drawn]), lower_bound=-math.inf)
 

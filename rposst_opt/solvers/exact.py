@@ -44,24 +44,33 @@ tenth of the work where the search is seen to come to its end, and most of it wh
 Rounding: a tuple counts as ruled out if a cut is above θ less `SLACK`, a thousandfold of what rounding does to cuts in
 these units, and the bound that is reported is θ less `SLACK`. Test cases with equal results are searched once, unless
 all tuples are asked for: exchanging them changes no objective, and having both is no better than having one. With noise
-that is not so, and every case is searched.
+that is not so, and every case is searched; nor where rules tell cases with equal results apart.
+
+**Rules about the choice** leave sets out: a budget, quotas, conflicts. A case that a partial tuple cannot be continued
+with is excluded below it (`rposst_opt.solvers.kernels.choice_rules`), and everything else stays as it is: (1) is true
+of all tuples, and so of those that keep the rules. The relaxation knows no rules, so its bound is true with them. Where
+the number of cases is not fixed, there is a search for each number, whose tests must be better than those before.
 
 **Several threads, one answer.** Searchers take turns that are measured in work, not in time
 (`rposst_opt.solvers.searchers`). So every run is the same with any number of threads, until a limit of time ends it.
 """
 
+# Long because the proof of the method stands beside it.
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from rposst_opt.certificate import Certificate
+from rposst_opt.assembly import SizeIs
+from rposst_opt.certificate import Certificate, CertificateCut
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError, Unsupported
+from rposst_opt.feasibility import all_rules, find_choice
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.answers import as_tests
 from rposst_opt.solvers.besides import Besides
@@ -70,11 +79,12 @@ from rposst_opt.solvers.kernels.compiling import compile_from_now_on, load_from_
 from rposst_opt.solvers.kernels.problem_arrays import scaled_problem_arrays
 from rposst_opt.solvers.kernels.search_state import Plan
 from rposst_opt.solvers.ladder import Ladder
+from rposst_opt.solvers.limited_weights import LimitedWeights
 from rposst_opt.solvers.prospect import Prospect
 from rposst_opt.solvers.relaxation import least_loss, least_noise
 from rposst_opt.solvers.remote_searchers import Crew
-from rposst_opt.solvers.running import available_cores, check_counts, running
-from rposst_opt.solvers.searched_cases import as_searched, cases_to_search, cuts_as_stated
+from rposst_opt.solvers.running import Run, available_cores, check_counts, running
+from rposst_opt.solvers.searched_cases import as_searched, cases_to_search, cuts_as_stated, first_choice, searched_rules
 from rposst_opt.solvers.searchers import OWN_CUTS, FoundTest, Front, Searchers
 from rposst_opt.solvers.ties import tied_tests
 
@@ -87,6 +97,7 @@ TOLERANCE = 1e-12  # to which one tuple is solved
 # cuts reach farther the longer the search turns out to take. Pairs of work and the cases more from then on:
 EXTENSIONS = ((0.0, 1), (1e8, 4), (3e8, 8), (1e9, 31))
 ROUGHNESS = 0.1  # of exchanging cases at first: the least gain that counts, and the share of it that may be left
+FIRST_SETTLED = 32  # sets that are settled with limits to weights, at first; then four times as many, and so on
 MOST_TESTS = 20_000  # that may be tied for the best before we refuse to list them
 
 # Work, in nanoseconds by a rough count:
@@ -109,8 +120,8 @@ class Exact:
     position (`solvers.ties`); its weights have the least mean loss among the optimal ones, then the least sum of
     squares (`solvers.canonical`). On any machine the cases are the same, the weights within 1e-7 (where the objective
     hardly grows beside its optimum 1e-6, with curved losses or noise 1e-4) and the objective within 1e-9 of the largest
-    loss. Not so where a limit or a gap ended the run early, and where ``Solution.one_of_many`` says that the ties were
-    too many to be looked through.
+    loss. Not so where a limit or a gap ended the run early, where weights have limits, and where
+    ``Solution.one_of_many`` says that the ties were too many to be looked through.
 
     Parameters
     ----------
@@ -151,21 +162,43 @@ class Exact:
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Search until all tuples are ruled out or reported, or the budget is spent."""
         with running(budget) as run, reached_at(self.scheduler) as cluster:
-            with run.getting_ready():
-                proof = _Proof(problem, self, budget, cluster)
-                proof.settle_first_tuple()
-            limit = proof.run()
-            certificate = proof.make_certificate() if self.certificate and limit is None else None
-            tests, one_of_many = proof.tests()
+            search = _Search(problem, self, budget, run, cluster)
+            return search.for_each_number() if Need.ANY_NUMBER in problem.needs else search.of(problem)
+
+
+class _Search:
+    """What a problem takes: one proof, or several, for each number of cases and where weights have limits."""
+
+    def __init__(self, problem: Problem, method: Exact, budget: Budget, run: Run, cluster: Cluster | None) -> None:
+        self.problem, self.method, self.budget, self.run, self.cluster = problem, method, budget, run, cluster
+        self.is_ready = False
+
+    def of(self, problem: Problem, below: float = math.inf) -> Candidate:
+        """The answer to a problem of so many cases; if tests must be below a value, there may be none."""
+        if Need.WEIGHT_LIMITS in problem.needs:
+            return self._with_limits(problem, below)
+        return self._proved(problem, self.method, below)
+
+    def _proved(self, problem: Problem, method: Exact, below: float = math.inf) -> Candidate:
+        """What comes of one proof; only the first one's getting ready is not counted against the limit of time."""
+        with nullcontext() if self.is_ready else self.run.getting_ready():
+            self.is_ready = True
+            proof = _Proof(problem, method, self.budget, self.cluster, below / problem.unit)
+            proof.settle_first_tuple()
+        limit = proof.run()
+        certificate = proof.make_certificate() if method.certificate and limit is None else None
+        tests, one_of_many = proof.tests() if proof.best.cases else ((), False)
+        if tests:
             proof.tell()
+        self.least_bound = float(proof.besides.bound * problem.unit)
         return Candidate(
-            test=tests[0],
+            test=tests[0] if tests else None,
             lower_bound=float(proof.bound * problem.unit),
             ranking=tests if proof.wants_ranking else (),
             certificate=certificate,
             limit=limit,
             one_of_many=one_of_many,
-            stats=run.stats(
+            stats=self.run.stats(
                 tuples=int(proof.share_done * problem.n_tuples),
                 solved=proof.searchers.leaves,
                 rounds=proof.searchers.calls,
@@ -176,15 +209,83 @@ class Exact:
             ),
         )
 
+    def for_each_number(self) -> Candidate:
+        """The best test of any number of cases: a search for each, from the most on, for tests better than before.
+
+        Where more cases may be chosen they are mostly better, so that a search for fewer is soon over. After a limit
+        the relaxation's bound, which is one for any number of cases, is all that is proved.
+        """
+        problem, method = self.problem, self.method
+        if method.top is not None or method.all_optimal:
+            raise Unsupported("a ranking needs a fixed number of cases: leave `size_is` as it is.")
+        best: Candidate | None = None
+        below, bound = math.inf, math.inf
+        cuts: list[CertificateCut] = []
+        exceptions: list[tuple[int, ...]] = []
+        for size in reversed(problem.sizes):
+            of_size = replace(problem.with_rules(size_is=SizeIs.EXACTLY), size=size)
+            if find_choice(all_rules(of_size), problem.n_cases) is None:
+                continue
+            candidate = self.of(of_size, below)
+            bound = min(bound, candidate.lower_bound)
+            if candidate.certificate is not None:
+                cuts += candidate.certificate.cuts
+                exceptions += candidate.certificate.exceptions
+            if candidate.test is not None:
+                best, below = candidate, problem.objective(candidate.test)
+            if candidate.limit is not None and size > problem.sizes[0]:
+                bound = min(bound, self.least_bound)
+                break
+        assert best is not None  # some number of cases keeps the rules
+        whole = Certificate(bound=bound, cuts=tuple(cuts), exceptions=tuple(exceptions))
+        proof = whole if best.certificate is not None else None
+        return replace(best, lower_bound=bound, limit=candidate.limit, certificate=proof)
+
+    def _with_limits(self, problem: Problem, below: float) -> Candidate:
+        """Sets in the order of their values without limits, each settled with them (`solvers.limited_weights`)."""
+        method = self.method
+        if method.top is not None or method.all_optimal or method.certificate:
+            raise Unsupported("rankings and certificates are for weights without limits: leave the limits out.")
+        limited, settled, count = LimitedWeights(problem), set[tuple[int, ...]](), FIRST_SETTLED
+        best, objective, bound = None, below, math.inf
+        margin = MARGIN * problem.unit
+        while True:
+            ranked = self._proved(problem, replace(method, top=count))
+            for test in ranked.ranking:
+                frontier = problem.objective(test)
+                if frontier >= objective - margin:
+                    break
+                if test.cases not in settled:
+                    settled.add(test.cases)
+                    lower, upper, weights = limited.settle(test.cases)
+                    bound = min(bound, lower)
+                    if upper < objective - margin:
+                        best, objective = problem.test(cases=test.cases, weights=weights), upper
+            is_last = len(ranked.ranking) < count  # there are no other sets
+            if ranked.limit is not None or is_last or frontier >= objective - margin or count >= MOST_TESTS:
+                break
+            count = min(4 * count, MOST_TESTS)
+        if ranked.limit is not None:
+            bound = min(bound, ranked.lower_bound)
+        elif not is_last:
+            bound = min(bound, frontier - SLACK * problem.unit)
+        limit = ranked.limit or (Limit.SOLVER if not is_last and frontier < objective - margin else None)
+        lower_bound = min(bound, objective)
+        return replace(ranked, test=best, lower_bound=lower_bound, ranking=(), limit=limit, one_of_many=True)
+
 
 class _Proof:
     """One run: the incumbent, what was found, and what is proved. All values are in the scaled arrays' units."""
 
-    def __init__(self, problem: Problem, method: Exact, budget: Budget, cluster: Cluster | None = None) -> None:
+    def __init__(
+        self, problem: Problem, method: Exact, budget: Budget, cluster: Cluster | None = None, below: float = math.inf
+    ) -> None:
         self.problem, self.method, self.budget = problem, method, budget
         self.wants_ranking = method.top is not None or method.all_optimal
         has_noise = Need.NOISE in problem.needs
-        self.cases, n_required = cases_to_search(problem, everything=self.wants_ranking or has_noise)
+        self.cases, n_required = cases_to_search(
+            problem, everything=self.wants_ranking or has_noise or problem.rules.choose
+        )
         arrays = scaled_problem_arrays(problem, self.cases)
         n_cases, n_policies = arrays.results.shape
         self.plan = Plan(
@@ -204,12 +305,13 @@ class _Proof:
         elif problem.n_tuples * problem.n_scenarios > MOST_LOSSES_INTERPRETED:
             load_from_now_on()
         capacity = min(method.top or OWN_CUTS, OWN_CUTS) if self.wants_ranking else 1
-        self.searchers = Searchers(arrays, self.plan, capacity=capacity, record=method.certificate)
+        rules = searched_rules(problem, self.cases)
+        self.searchers = Searchers(arrays, self.plan, rules, capacity=capacity, record=method.certificate)
         self.crew = Crew(self.searchers, cluster)
         # That no test has less noise is not a cut, so a certificate cannot rest on it.
         self.floor = least_loss(problem) + (0.0 if method.certificate else least_noise(problem))
         self.bound = self.floor
-        self.best = FoundTest(math.inf, (), np.empty(0))
+        self.best = FoundTest(below, (), np.empty(0))  # whatever is found must be better
         self.reported: dict[tuple[int, ...], FoundTest] = {}  # those that a ranking may need
         self.closed: dict[tuple[int, ...], float] = {}  # tuples that were found, and so have no cut of their own
         self.unresolved = math.inf
@@ -223,7 +325,7 @@ class _Proof:
         """Make the first tuple there is the incumbent; by the way the kernels are compiled, or loaded."""
         if not self.wants_ranking:
             self.searchers.begin_roughly(ROUGHNESS)
-        self.searchers.explore_alone(self.searchers.only(tuple(range(self.plan.size))), math.inf)
+        self.searchers.explore_alone(self.searchers.only(first_choice(self.problem, self.cases)), math.inf)
         self._take_found()
 
     def run(self) -> Limit | None:
@@ -430,8 +532,10 @@ class _Proof:
             )
         )
 
-    def _told_test(self) -> EfficientTest:
-        """The incumbent with the weights that it was found with; made once for each."""
+    def _told_test(self) -> EfficientTest | None:
+        """The incumbent with the weights that it was found with; made once for each. None if there is none yet."""
+        if not self.best.cases:
+            return None
         if self.told_test is None or self.told_test[0] is not self.best:
             cases = [*self.problem.required_cases, *self.cases[list(self.best.cases)].tolist()]
             weights = self.best.weights / self.best.weights.sum()

@@ -14,6 +14,9 @@ many cases have next to none, so a relaxation of both together would say less, a
 *The starts.* The heaviest cases of the relaxation; and cases added one by one, each time the best one (what iterative
 selection does).
 
+Where there are rules about the choice, the start is the heaviest choice that keeps them, and only swaps that keep them
+are made.
+
 *The search.* From each start one case is swapped for another as long as that helps (`solvers.kernels.swaps`). Then a
 few cases of the best test are swapped at random, and the search goes on from there, again and again.
 
@@ -29,16 +32,18 @@ are those that `solvers.canonical` defines.
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from rposst_opt.arrays import FloatArray, IntArray
+from rposst_opt.arrays import BoolArray, FloatArray, IntArray
+from rposst_opt.assembly import Rule
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
+from rposst_opt.feasibility import all_rules, find_choice
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.canonical import Weigher
 from rposst_opt.solvers.kernels.cut_mixture import make_cut_mixture
@@ -95,7 +100,7 @@ class LocalSearch:
 
     capabilities: ClassVar[Capabilities] = Capabilities(
         method="swaps priced by cuts, from several starts",
-        handles=frozenset(Need),
+        handles=frozenset(Need) - {Need.WEIGHT_LIMITS, Need.ANY_NUMBER},
         finds_optimum=False,
         is_heuristic=True,
         proves="a gap, by the linear relaxation",
@@ -154,6 +159,7 @@ class _Climber:
         self.arrays, self.breadth = arrays, method.breadth
         self.effort = math.inf if method.effort is None else method.effort
         self.n_fixed, self.n_rows = len(problem.required_cases), problem.n_chosen
+        self.rules = problem.choice_rules if problem.rules.choose else ()
         self.required = np.array(problem.required_cases, dtype=np.int64)
         self.selectable = np.array(problem.selectable_cases, dtype=np.int64)
         self.workspace, self.mixture = make_tuple_game(arrays, self.n_rows), make_cut_mixture(arrays)
@@ -202,6 +208,7 @@ class _Climber:
             cheap = outside[self.prices[outside] < found.value - IMPROVEMENT]
             candidates = _cheapest_first(cheap, self.prices)[: self.breadth]
             places = self.n_fixed + np.argsort(np.round(found.weights[self.n_fixed :], DIGITS), kind="stable")
+            allowed = allowed_swaps(self.rules, rows, places, candidates)
             swap, total, helped = 0, len(places) * len(candidates), 0
             while swap < total and not helped and not (self.has_done_enough or out_of_time()):
                 before = swap
@@ -209,6 +216,7 @@ class _Climber:
                     rows,
                     places,
                     candidates,
+                    allowed,
                     swap,
                     self.effort_left,
                     found.value - IMPROVEMENT,
@@ -230,7 +238,13 @@ class _Climber:
         count = min(len(outside), len(rows) - self.n_fixed, int(self.rng.integers(1, 5)))
         near = _cheapest_first(outside, self.prices)[: max(4 * self.breadth, count)]
         places = self.n_fixed + self.rng.choice(len(rows) - self.n_fixed, count, replace=False)
-        rows[places] = self.rng.choice(near, count, replace=False)
+        if not self.rules:
+            rows[places] = self.rng.choice(near, count, replace=False)
+            return rows
+        for place in places:  # one after the other, each for a case that keeps the rules
+            near = np.setdiff1d(near, rows)
+            fitting = near[allowed_swaps(self.rules, rows, np.array([place]), near)[:, 0]]
+            rows[place] = self.rng.choice(fitting) if len(fitting) else rows[place]
         return rows
 
     def _outside(self, rows: IntArray) -> IntArray:
@@ -239,6 +253,18 @@ class _Climber:
         is_outside[rows] = False
         outside: IntArray = self.selectable[is_outside[self.selectable]]
         return outside
+
+
+def allowed_swaps(rules: Sequence[Rule], rows: IntArray, places: IntArray, candidates: IntArray) -> BoolArray:
+    """Whether each candidate may take each of these places of the set; empty if there are no rules."""
+    if not rules:
+        return np.empty((0, 0), dtype=np.bool_)
+    allowed = np.full((len(candidates), len(places)), True)
+    for rule in rules:
+        numbers = rule.coefficients
+        totals = numbers[rows].sum() - numbers[rows[places]][None, :] + numbers[candidates][:, None]
+        allowed &= (totals >= rule.low - rule.slack) & (totals <= rule.high + rule.slack)
+    return allowed
 
 
 class Climb:
@@ -266,9 +292,10 @@ class Climb:
     def settle_first_tuple(self) -> None:
         """Make the first tuple there is the best test so far; by the way the kernels are compiled, or loaded."""
         climber = self.climbers[0]
-        rows = np.array([*self.problem.required_cases, *self.problem.selectable_cases[: self.problem.size]])
+        rows = np.array([*self.problem.required_cases, *self._first_choice()])
         self.best = climber.settle(rows)
-        find_swap(rows, rows[:0], rows[:0], 0, 0, 0.0, TOLERANCE, self.arrays, climber.workspace)
+        allowed = np.empty((0, 0), dtype=np.bool_)
+        find_swap(rows, rows[:0], rows[:0], allowed, 0, 0, 0.0, TOLERANCE, self.arrays, climber.workspace)
         try_additions(rows[:0], rows[:0], TOLERANCE, self.arrays, climber.workspace, climber.prices)
 
     def run(self) -> Limit | None:
@@ -288,7 +315,7 @@ class Climb:
         self.relaxation.offer(self.best.rows, self.best.weights / self.best.weights.sum())
         yield from self._close_in(0.0 if self.is_alone else WORTH_PROVING)
         with ThreadPoolExecutor(self.method.threads or available_cores()) as pool:
-            if not self._is_done():
+            if not self._is_done() and not self.problem.rules.choose:  # cases added one by one may not keep rules
                 self._take(self._climb_from_nothing(self.climbers[0]))
                 yield 0
             idle = 0
@@ -400,9 +427,22 @@ class Climb:
         return float(prices[self.relaxation.rows].min()) - SLACK
 
     def _heaviest(self) -> IntArray:
-        """The heaviest cases of the relaxation, as many as a test has, after the required ones."""
+        """The heaviest cases of the relaxation that may be chosen, as many as a test has, after the required ones."""
         rounded = Relaxation(self.arrays, self.relaxation.rows)
         rounded.play()
         free = ~np.isin(rounded.rows, self.problem.required_cases)
+        if self.problem.rules.choose:
+            weights = np.zeros(self.problem.n_cases)
+            weights[rounded.rows] = np.round(rounded.weights, DIGITS)
+            return np.array([*self.problem.required_cases, *self._first_choice(-weights)])
         heavy = _heaviest_first(rounded.rows[free], rounded.weights[free])
         return np.concatenate([np.array(self.problem.required_cases, dtype=np.int64), heavy[: self.problem.size]])
+
+    def _first_choice(self, costs: FloatArray | None = None) -> tuple[int, ...]:
+        """The first cases that may be chosen, or where there are rules, some that keep them, at the least cost."""
+        problem = self.problem
+        if not problem.rules.choose:
+            return problem.selectable_cases[: problem.size]
+        choice = find_choice(all_rules(problem), problem.n_cases, costs)
+        assert choice is not None  # the problem was checked before it was handed over
+        return tuple(case for case in choice if case not in problem.required_cases)

@@ -23,8 +23,10 @@ antagonist, the same kind of certificate and the same pruning.
 """
 
 import time
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 
@@ -80,7 +82,7 @@ class RegretMatching:
         """It handles everything, and comes as close to the optimum as is promised for this player and these rounds."""
         return Capabilities(
             method=self._choice.method,
-            handles=frozenset(Need),
+            handles=frozenset(Need) - {Need.WEIGHT_LIMITS, Need.ANY_NUMBER},
             finds_optimum=False,
             proves=self._choice.proves,
             tolerance=1e-9,
@@ -127,6 +129,44 @@ class _Stretch:
     seconds: float = field(compare=False)
 
 
+class _Places:
+    """The places of the tuples that keep the rules among all tuples, handed out in stretches of neighbours."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._runs = _runs(problem)
+        self._rank, self._left = next(self._runs)
+        self.first, self.taken = self._rank, 0
+
+    @property
+    def are_taken(self) -> bool:
+        """Whether none is left."""
+        return self._left == 0
+
+    def take(self, most: int) -> tuple[int, int]:
+        """The next place, and how many tuples from there on, of so many at most."""
+        rank, count = self._rank, min(most, self._left)
+        self._rank, self._left, self.taken = rank + count, self._left - count, self.taken + count
+        if self._left == 0:
+            self._rank, self._left = next(self._runs, (0, 0))
+        return rank, count
+
+
+def _runs(problem: Problem) -> Iterator[tuple[int, int]]:
+    """Where stretches of tuples that keep the rules begin, and how long they are."""
+    if Need.CHOICE_RULES not in problem.needs:
+        yield 0, problem.n_tuples
+        return
+    start, length = 0, 0
+    for rank, chosen in enumerate(combinations(problem.selectable_cases, problem.size)):
+        if problem.keeps_rules(chosen + problem.required_cases):
+            start, length = (start, length + 1) if length else (rank, 1)
+        elif length:
+            yield start, length
+            length = 0
+    if length:
+        yield start, length
+
+
 class _Search:
     """The game on all tuples of a problem, by several threads that share the best loss found."""
 
@@ -143,6 +183,7 @@ class _Search:
         self.lead = rounding - gap if method.prune else np.inf
         self.player = None if choice.is_reference else choice.player(problem, least_gap=rounding)
         self.cutoff = np.array([np.inf, 0.0])
+        self.places = _Places(problem)
         self.best: _Stretch
         self.lower_bound = np.inf
         self.done = 0
@@ -165,21 +206,20 @@ class _Search:
 
     def warm_up(self) -> None:
         """Have the kernels compiled, or loaded, by one round on one tuple."""
-        self.play(rank=0, count=1, rounds=1)
+        self.play(rank=self.places.first, count=1, rounds=1)
 
     def run(self, budget: Budget) -> Limit | None:
         """Play all tuples, stretch by stretch, until they are done or a limit is reached."""
-        total = self.problem.n_tuples
-        next_rank, stretch = 0, 1
+        places, stretch = self.places, 1
         limit = None
         pending: set[Future[_Stretch]] = set()
         with ThreadPoolExecutor(self.threads) as pool:
             try:
-                while next_rank < total or pending:
-                    while next_rank < total and len(pending) < 2 * self.threads and (limit is None or not next_rank):
-                        count = min(stretch, total - next_rank)
-                        pending.add(pool.submit(self.play, next_rank, count, self.rounds))
-                        next_rank += count
+                while not places.are_taken or pending:
+                    may_begin = limit is None or not places.taken
+                    while not places.are_taken and len(pending) < 2 * self.threads and may_begin:
+                        pending.add(pool.submit(self.play, *places.take(stretch), self.rounds))
+                        may_begin = limit is None
                     if not pending:
                         break
                     finished, pending = wait(pending, timeout=STRETCH_SECONDS, return_when=FIRST_COMPLETED)
@@ -187,12 +227,13 @@ class _Search:
                         outcome = future.result()
                         self._take(outcome)
                         stretch = _next_stretch(outcome)
-                    if limit is None and (pending or next_rank < total):
+                    if limit is None and (pending or not places.are_taken):
                         limit = budget.reached()
                     if limit is not None:
                         self.cutoff[1] = 1.0
                     if self.done and budget.is_heard:
                         test = self.best_test()
+                        total = self.problem.n_tuples
                         budget.tell(Progress(done=self.done, total=total, objective=self.best.loss, test=test))
             finally:
                 self.cutoff[1] = 1.0
@@ -215,7 +256,7 @@ class _Search:
         objective is below the least loss there is.
         """
         bound = self.lower_bound
-        if self.done < self.problem.n_tuples:
+        if not self.places.are_taken or self.done < self.places.taken:
             bound = min(bound, self._relaxation_bound())
         return max(bound, self.problem.pieces.minimum())
 

@@ -24,6 +24,7 @@ from rposst_opt.certificate import CertificateCut
 from rposst_opt.contract import Limit
 from rposst_opt.errors import ProblemError, warn
 from rposst_opt.solvers.cluster import Cluster, ClusterLost
+from rposst_opt.solvers.kernels.choice_rules import ChoiceRules
 from rposst_opt.solvers.kernels.compiling import SOURCES, compile_from_now_on, digest_of
 from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays, locked
 from rposst_opt.solvers.kernels.search_state import Nodes, Plan
@@ -43,6 +44,7 @@ class Held(NamedTuple):
     """What workers hold as long as the run goes on."""
 
     arrays: ProblemArrays
+    rules: ChoiceRules
     capacity: int
     record: bool
     written_by: str  # the state of the code
@@ -104,7 +106,7 @@ def take_turn(held: Held, known: FloatArray, hand: Hand) -> Turn:
     if held.written_by != state_of_the_code():
         raise ProblemError(f"the worker has {state_of_the_code()}, and the search is by {held.written_by}.")
     compile_from_now_on()
-    searchers = Searchers(locked(held.arrays), hand.plan, capacity=held.capacity, record=held.record)
+    searchers = Searchers(locked(held.arrays), hand.plan, held.rules, capacity=held.capacity, record=held.record)
     searchers.add_cuts(known, np.zeros(len(known), np.int64))
 
     def is_ended() -> Limit | None:
@@ -283,7 +285,7 @@ class Crew:
 
     def _what_is_held(self) -> Held:
         searchers = self.searchers
-        return Held(searchers.arrays, searchers.capacity, searchers.record, state_of_the_code())
+        return Held(searchers.arrays, searchers.rules, searchers.capacity, searchers.record, state_of_the_code())
 
     def _put_together(self, turns: list[Turn], known: IntArray) -> None:
         """Take over what was found, learned and counted."""

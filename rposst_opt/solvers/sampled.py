@@ -25,7 +25,7 @@ from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.errors import Unsupported
 from rposst_opt.measures import Measure, equally_likely
-from rposst_opt.problem import Need, Problem
+from rposst_opt.problem import ASSEMBLY_NEEDS, Need, Problem
 from rposst_opt.solvers.bounds import largest_loss
 from rposst_opt.solvers.kernels.sampled import mean_of_worst, play_sampled
 from rposst_opt.solvers.running import available_cores, check_counts, running
@@ -117,7 +117,7 @@ class SampledRegretMatching:
 
     capabilities: ClassVar[Capabilities] = Capabilities(
         method="regret matching+ on sampled scenarios, then Successive Rejects (paper, Algorithm 1)",
-        handles=frozenset(Need) - {Need.NOISE},
+        handles=frozenset(Need) - ASSEMBLY_NEEDS - {Need.NOISE},
         finds_optimum=False,
         is_heuristic=True,
         proves="nothing; a gap of ε/q with the Theorem's probability",

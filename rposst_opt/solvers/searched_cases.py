@@ -6,8 +6,11 @@ from dataclasses import replace
 import numpy as np
 
 from rposst_opt.arrays import IntArray
+from rposst_opt.assembly import rows_of
 from rposst_opt.certificate import CertificateCut
+from rposst_opt.feasibility import all_rules, find_choice
 from rposst_opt.problem import Problem
+from rposst_opt.solvers.kernels.choice_rules import ChoiceRules, make_choice_rules
 
 
 def cases_to_search(problem: Problem, *, everything: bool) -> tuple[IntArray, int]:
@@ -56,3 +59,22 @@ def cuts_as_stated(problem: Problem, cases: IntArray, cuts: Iterable[Certificate
     # In the arrays' units a slope is that of the scaled loss by the scaled error.
     unit = problem.unit / (float(np.ptp(problem.results)) or 1.0)
     return tuple(replace(cut, pulls=cut.pulls * unit, noisy_cases=cases[cut.noisy_cases]) for cut in cuts)
+
+
+# Rules about the choice
+
+
+def searched_rules(problem: Problem, cases: IntArray) -> ChoiceRules:
+    """The rules as the search reads them, over those of the cases searched that may be chosen."""
+    selectable = cases[: len(cases) - len(problem.required_cases)].tolist()
+    return make_choice_rules(rows_of(problem.choice_rules, selectable, problem.required_cases), problem.size)
+
+
+def first_choice(problem: Problem, cases: IntArray) -> tuple[int, ...]:
+    """Some tuple that keeps the rules, as positions among the cases searched: the first, if there are no rules."""
+    if not problem.rules.choose:
+        return tuple(range(problem.size))
+    choice = find_choice(all_rules(problem), problem.n_cases)
+    assert choice is not None  # the problem was checked before it was handed over
+    place_of = {int(case): place for place, case in enumerate(cases)}
+    return tuple(sorted(place_of[case] for case in choice if case not in problem.required_cases))

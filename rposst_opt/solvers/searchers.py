@@ -16,6 +16,7 @@ from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.certificate import CertificateCut
 from rposst_opt.contract import Limit
 from rposst_opt.solvers.kernels.case_sets import WordArray
+from rposst_opt.solvers.kernels.choice_rules import ChoiceRules
 from rposst_opt.solvers.kernels.hitting_set import explore
 from rposst_opt.solvers.kernels.learning import write_hits
 from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays
@@ -106,7 +107,7 @@ class Searchers:
 
     Parameters
     ----------
-    arrays, plan
+    arrays, plan, rules
         As the kernels read them; all values are in the arrays' units.
     capacity : int
         How many tests a searcher may find before its turn is over.
@@ -123,9 +124,10 @@ class Searchers:
         How much was done: work in nanoseconds by a rough count, tuples settled, nodes, cuts.
     """
 
-    def __init__(self, arrays: ProblemArrays, plan: Plan, *, capacity: int, record: bool) -> None:
+    def __init__(self, arrays: ProblemArrays, plan: Plan, rules: ChoiceRules, *, capacity: int, record: bool) -> None:
         n_cases = len(arrays.results)
-        self.arrays, self.plan, self.capacity, self.record = arrays, plan, capacity, record
+        self.arrays, self.plan, self.rules = arrays, plan, rules
+        self.capacity, self.record = capacity, record
         self.n_words = (n_cases + 63) // 64
         self._beyond = ~set_of(range(plan.n_selectable), self.n_words)
         self.none_left = Nodes(np.empty((0, plan.size + 1), np.int64), np.empty((0, self.n_words), np.uint64))
@@ -325,6 +327,7 @@ class Searchers:
                 make_search(
                     self.arrays,
                     self.plan,
+                    rules=self.rules,
                     cuts=self.cuts,
                     by_policy=self.by_policy,
                     capacity=self.capacity,

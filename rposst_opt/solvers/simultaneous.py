@@ -19,7 +19,7 @@ from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import Unsupported
-from rposst_opt.problem import Need, Problem
+from rposst_opt.problem import ASSEMBLY_NEEDS, Need, Problem
 from rposst_opt.solvers.kernels.sampled import expect_losses, update_tuples
 from rposst_opt.solvers.running import Run, check_counts, running
 from rposst_opt.solvers.sampled import TableSampler, all_tuples, k_and_n
@@ -83,7 +83,7 @@ class Simultaneous:
 
     capabilities: ClassVar[Capabilities] = Capabilities(
         method="CFR+ over tuples and weights; the best test of the mixture (paper, Algorithm 3)",
-        handles=frozenset(Need) - {Need.NOISE},
+        handles=frozenset(Need) - ASSEMBLY_NEEDS - {Need.NOISE},
         finds_optimum=False,
         is_heuristic=True,
         proves="nothing",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, checked_noise, checked_targets
+from rposst_opt.assembly import Rules
 from rposst_opt.backends import solve
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
@@ -48,6 +49,8 @@ class Purpose:
     noise_weight : float
     regularise : float or None
         In the place of noise: by how much the spread that is peculiar to a policy (`results.peculiar_spread`) counts.
+    rules : Rules
+        About the choice; they do not depend on policies.
     """
 
     measure: Measure = field(default_factory=lambda: CVaR(0.01))
@@ -62,6 +65,7 @@ class Purpose:
     noise: FloatArray | None = None
     noise_weight: float = NOISE_WEIGHT
     regularise: float | None = None
+    rules: Rules = field(default_factory=Rules)
 
     def by_position(self, case_names: Sequence[str]) -> "Purpose":
         """The same, with targets and noise as arrays in the order of these cases, however they were given."""
@@ -86,6 +90,7 @@ class Purpose:
             forbidden_cases=self.forbidden_cases,
             case_names=self.case_names,
             offset=self.offset,
+            rules=self.rules,
             **self._noise(values, scale),
         )
         return problem, scale

@@ -17,6 +17,7 @@ from rposst_opt.solvers.kernels.case_sets import (
     remove,
     write_complement,
 )
+from rposst_opt.solvers.kernels.choice_rules import ChoiceRules, exclude_what_breaks_rules
 from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays, inlined, internal
 from rposst_opt.solvers.kernels.exchanging import look_finely, write_neighbours
 from rposst_opt.solvers.kernels.learning import settle_and_learn, write_hits
@@ -228,7 +229,9 @@ def leave_candidates(level: int, depth: int, candidates: WordArray, stack: Stack
 
 
 @inlined
-def begin_node(at: int, nodes: Nodes, order: IntArray, plan: Plan, hit: WordArray, stack: Stack) -> int:
+def begin_node(
+    at: int, nodes: Nodes, order: IntArray, plan: Plan, hit: WordArray, stack: Stack, rules: ChoiceRules
+) -> int:
     """Begin with a node: its partial tuple, and the cuts that it does not hit. Returns how many cases it has."""
     chosen, excluded, unhit, ends = stack.chosen, stack.excluded, stack.unhit, stack.ends
     depth = nodes.cases[at, plan.size]
@@ -236,6 +239,7 @@ def begin_node(at: int, nodes: Nodes, order: IntArray, plan: Plan, hit: WordArra
         chosen[i] = nodes.cases[at, i]
     for word in range(excluded.shape[1]):
         excluded[0, word] = nodes.excluded[at, word]
+    exclude_what_breaks_rules(depth, plan.size, chosen, rules, excluded[0])
     ends[0], ends[1], stack.seen[0] = 0, 0, 0
     for slot in order:
         if not is_hit(slot, depth, plan.n_selectable, plan.n_required, chosen, hit):
@@ -309,6 +313,14 @@ def descend(
     return ends[level + 1] - ends[level]
 
 
+@internal
+def keep_to_rules(size: int, chosen: IntArray, rules: ChoiceRules, candidates: WordArray, others: WordArray) -> None:
+    """Take the candidates away that would break a rule as the last case; `others` is overwritten."""
+    write_complement(candidates, others)
+    exclude_what_breaks_rules(size - 1, size, chosen, rules, others)
+    write_complement(others, candidates)
+
+
 @inlined
 def search_below(
     first_depth: int, budget: float, alone: bool, plan: Plan, arrays: ProblemArrays, search: Search
@@ -319,6 +331,7 @@ def search_below(
     unhit, ends, seen = stack.unhit, stack.ends, stack.seen
     hit, uses, candidates, state = search.cuts.hit, search.uses, search.candidates, search.workspace.state
     size, n_selectable, n_required = plan.size, plan.n_selectable, plan.n_required
+    has_rules = search.rules.coefficients.shape[0] > 0
     level, fresh, stopped = 0, True, False
     while level >= 0:
         depth = first_depth + level
@@ -352,6 +365,8 @@ def search_below(
             # One case is lacking now: its candidates are found without listing cuts for them.
             counts.nodes += not lacks_one
             counts.scanned += find_candidates(level, case, start, end, hit, unhit, excluded, uses, candidates)
+            if has_rules and not lacks_one:
+                keep_to_rules(size, chosen, search.rules, candidates, excluded[level + 1])
             stopped = first_member(candidates) >= 0 and not close_leaves(budget, alone, plan, arrays, search)
             if stopped:
                 leave_candidates(level, size - 1, candidates, stack, counts, left)
@@ -359,6 +374,8 @@ def search_below(
                 level, fresh = level - 1, False
         else:
             counts.scanned += descend(level, case, hit, unhit, ends, seen, excluded)
+            if has_rules:
+                exclude_what_breaks_rules(depth + 1, size, chosen, search.rules, excluded[level + 1])
             level, fresh = level + 1, True
     return not stopped
 
@@ -389,7 +406,7 @@ def explore(
     while at < nodes.cases.shape[0]:
         if at == 0 and exchanging:
             write_neighbours(search.found_cases[0], plan.n_selectable, search.levels.roughness == 0.0, nodes)
-        first_depth = begin_node(at, nodes, order, plan, search.cuts.hit, search.stack)
+        first_depth = begin_node(at, nodes, order, plan, search.cuts.hit, search.stack, search.rules)
         counts.scanned += order.shape[0]
         at += 1
         if not search_below(first_depth, budget, alone, plan, arrays, search):

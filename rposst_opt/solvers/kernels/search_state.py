@@ -7,6 +7,7 @@ import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.solvers.kernels.case_sets import WordArray
+from rposst_opt.solvers.kernels.choice_rules import ChoiceRules
 from rposst_opt.solvers.kernels.compiling import internal
 from rposst_opt.solvers.kernels.cut_mixture import CutMixture, make_cut_mixture
 from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays
@@ -102,6 +103,7 @@ class Search(NamedTuple):
     mixture: CutMixture
     by_policy: FloatArray  # (n_policies, n_cases): the results, the other way round
     stack: Stack
+    rules: ChoiceRules
     candidates: WordArray  # (n_words,): cases that may complete the tuple
     found_cases: IntArray  # (capacity, size): tests below the threshold
     found_weights: FloatArray  # (capacity, cases of a test + 1): in the last column, their values
@@ -117,6 +119,7 @@ def make_search(
     arrays: ProblemArrays,
     plan: Plan,
     *,
+    rules: ChoiceRules,
     cuts: Cuts,
     by_policy: FloatArray,
     capacity: int,
@@ -142,6 +145,7 @@ def make_search(
             ends=np.zeros(size + 2, np.int64),
             seen=np.zeros(size + 1, np.int64),
         ),
+        rules=rules._replace(totals=rules.totals.copy()),
         candidates=np.zeros(n_words, np.uint64),
         found_cases=np.zeros((capacity, size), np.int64),
         found_weights=np.zeros((capacity, width + 1)),

@@ -8,7 +8,7 @@ swap is settled only until it is known whether it helps, with the cuts of the se
 
 import numpy as np
 
-from rposst_opt.arrays import FloatArray, IntArray
+from rposst_opt.arrays import BoolArray, FloatArray, IntArray
 from rposst_opt.solvers.kernels.compiling import compiled
 from rposst_opt.solvers.kernels.cut_mixture import CutMixture, keep_mixture, mixture_at
 from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays
@@ -42,6 +42,7 @@ def find_swap(
     rows: IntArray,
     places: IntArray,
     candidates: IntArray,
+    allowed: BoolArray,
     start: int,
     most: int,
     value: float,
@@ -51,11 +52,14 @@ def find_swap(
 ) -> tuple[int, int]:
     """The first swap, from number `start` on, after which an objective is below `value`, or where the search stands.
 
-    Swap number h puts ``candidates[h // P]`` into ``places[h % P]``, P places. Returns the number of the swap and 1 if
-    one was found, with `rows` changed; the number of the next one and 0 if not.
+    Swap number h puts ``candidates[h // P]`` into ``places[h % P]``, P places; it is passed over unless it is
+    ``allowed[h // P, h % P]``, or all are and that is empty. Returns the number of the swap and 1 if one was found,
+    with `rows` changed; the number of the next one and 0 if not.
     """
     n_places, end = places.shape[0], min(start + most, places.shape[0] * candidates.shape[0])
     for h in range(start, end):
+        if allowed.shape[0] > 0 and not allowed[h // n_places, h % n_places]:
+            continue
         place, case = places[h % n_places], candidates[h // n_places]
         before = rows[place]
         place_row(place, case, arrays.results, workspace)
