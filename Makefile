@@ -7,7 +7,7 @@ MAKEFLAGS += --jobs=2
 # What Python compiles is kept, whatever the environment says: every worker of pytest would compile it again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-quick lint typecheck pytest test-lowest release-check pictures bench bench-quick bench-methods bench-kernels bench-first bench-page bench-many bench-proofs bench-exact bench-hard bench-players clean help
+.PHONY: demo test test-quick lint typecheck pytest test-lowest release-check pictures bench bench-quick bench-methods bench-kernels bench-first bench-page bench-many bench-proofs bench-exact bench-hard bench-rules bench-players clean help
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -69,6 +69,9 @@ bench-proofs: $(VENV)/installed  ## time the checker of certificates beside the 
 
 bench-exact: $(VENV)/installed  ## time the exact solver and MILP solvers, and write benchmarks/README.md
 	$(BIN)/python -m benchmarks.exact
+
+bench-rules: $(VENV)/installed  ## time the exact solver and MILP solvers where there are a budget or quotas
+	$(BIN)/python -m benchmarks.rules
 
 bench-players: $(VENV)/installed  ## rounds and seconds of the game's players to a proved gap, and write benchmarks/README.md
 	$(BIN)/python -m benchmarks.players

@@ -379,7 +379,9 @@ class Problem(ByValue, Shown):
         """The same problem with no other cases to choose from; the required ones stay."""
         kept = set(cases)
         others = [case for case in self.selectable_cases if case not in kept]
-        return replace(self, forbidden_cases=(*self.forbidden_cases, *others))
+        left = len(self.selectable_cases) - len(others)
+        size = min(self.size, left) if self.rules.size_is is SizeIs.AT_MOST else self.size
+        return replace(self, forbidden_cases=(*self.forbidden_cases, *others), size=size)
 
     def with_rules(self, **given: Unpack[GivenRules]) -> "Problem":
         """The same problem with other rules: what is given, by the names of arguments, in the place of what it has.

@@ -464,15 +464,17 @@ MOTTO = Section(
 @pytest.mark.parametrize("place", [0, 3, len(SECTIONS)])
 def test_a_section_is_one_entry(place: int) -> None:
     sections = [*SECTIONS[:place], MOTTO, *SECTIONS[place:]]
-    page = report_page(gathered(arrows()), sections=sections)
-    assert re.findall(r'<a href="#(\w+)">', page) == [section.id for section in sections]
+    report = gathered(arrows())
+    page = report_page(report, sections=sections)
+    shown = [section.id for section in sections if section.is_shown(report)]
+    assert re.findall(r'<a href="#(\w+)">', page) == shown and len(shown) == len(sections) - 1
     assert '<a href="#motto">Our motto</a>' in page
     assert re.search(r'<section id="motto">\s*<h2>What we say</h2>\s*<p>2 &amp; no more</p>\s*</section>', page)
     read = Reader(page)
-    assert list(read.sections) == [section.id for section in sections]
+    assert list(read.sections) == shown
     assert read.data["motto"] == ["less", "is", "more"]
     starts = re.findall(r"^([\w.]+)\(data\);$", page, re.M)
-    assert starts == [section.start for section in sections if section.start is not None]
+    assert starts == [each.start for each in sections if each.start is not None and each.is_shown(report)]
 
 
 def test_sections_that_share_data_mean_the_same_by_it() -> None:
@@ -669,3 +671,39 @@ def test_explore_needs_nothing_and_takes_results(rposst: Run, results: Path) -> 
 )
 def test_measures_in_words(measure: ro.Measure, words: str) -> None:
     assert measure.words == words
+
+
+# Rules
+
+
+def with_costs(**given: Any) -> ro.Problem:
+    results = arrows().results
+    costs = np.linspace(1.0, 3.0, len(results))
+    return ro.Problem(results=results, measure=arrows().measure, costs=costs, **given)
+
+
+def test_a_report_on_a_budget_shows_what_others_would_bring_and_no_sizes() -> None:
+    problem = with_costs(budget=4.5)
+    report = gathered(problem, backends=["exact", "scipy-milp"])
+    page = page_of(report)
+    assert "sizes" not in page.sections and "sizes" not in page.data
+    told = page.data["budgets"]
+    assert told["own"] == 4.5 and told["budget"][-1] == pytest.approx(13.5) and 4.5 in told["budget"]
+    assert (np.diff(told["objective"]) <= 1e-12).all()
+    assert told["objective"][told["budget"].index(4.5)] == pytest.approx(report.solution.objective, abs=1e-9)
+    (own,) = [row for row in page.sections["budgets"][1:] if row[0] == "4.5"]
+    assert set(own[5].split(", ")) == set(report.test.case_names)
+    assert [row[1] for row in page.sections["agreement"][1:]] == ["agrees", "agrees"]
+
+
+def test_sizes_that_cannot_keep_the_rules_are_left_out() -> None:
+    groups = ["a", "b"] * (arrows().n_cases // 2) + ["a"] * (arrows().n_cases % 2)
+    report = gathered(with_costs(size=3, groups=groups, at_least={"a": 1, "b": 2}))
+    assert report.sizes["size"].tolist() == [3, 4, 5]
+    assert report.budgets is not None and report.budgets["budget"].iloc[0] == pytest.approx(
+        report.budgets["cost"].iloc[0]
+    )
+
+
+def test_without_costs_there_is_no_section_on_budgets() -> None:
+    assert "budgets" not in page_of(gathered(arrows())).sections

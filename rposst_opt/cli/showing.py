@@ -210,4 +210,6 @@ def _handles_words(capabilities: "Capabilities") -> str:
 
     loss = "any loss" if Need.CURVED_LOSS in capabilities.handles else "losses of affine pieces"
     measure = "any measure" if Need.ANY_MEASURE in capabilities.handles else "mixtures of CVaRs"
-    return f"{loss}, {measure}"
+    rules = ", rules" if Need.CHOICE_RULES in capabilities.handles else ""
+    limits = ", limits to weights" if Need.WEIGHT_LIMITS in capabilities.handles else ""
+    return f"{loss}, {measure}{rules}{limits}"

@@ -128,6 +128,19 @@ def sizes(report: Report) -> dict[str, Any]:
     }
 
 
+def budgets(report: Report) -> dict[str, Any]:
+    """The objective and the bound of the best test for each budget."""
+    table = report.budgets
+    assert table is not None
+    return {
+        "budget": table["budget"].tolist(),
+        "objective": table["objective"].tolist(),
+        "bound": table["lower_bound"].tolist(),
+        "tests": [list(cases) for cases in table["cases"]],
+        "own": report.problem.rules.budget,
+    }
+
+
 def run(report: Report) -> dict[str, Any]:
     """What the run found and proved, and when."""
     return {

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rposst_opt.assembly import Rules
 from rposst_opt.backends import solve
 from rposst_opt.contract import Limit
 from rposst_opt.efficient_test import EfficientTest
@@ -50,7 +51,10 @@ def game_values(problem: Problem, solution: Solution, *, time_limit_seconds: flo
     assert solution.test is not None
     if solution.limit is Limit.INTERRUPT:
         return GameValues(interrupted=True)
-    alone = replace(problem.restricted_to(solution.test.cases), noise=None).stated  # the page is about losses alone
+    cases = solution.test.cases
+    # The page is about losses alone, and its players weigh as they like.
+    free = replace(problem, noise=None, rules=Rules(), size=len(cases) - len(problem.required_cases))
+    alone = free.restricted_to(cases).stated
     least = _nothing_proved()
     try:
         for k, n in GAMES:

@@ -13,11 +13,12 @@ from rposst_opt.backends import AUTO, BACKENDS, entry_of, solve
 from rposst_opt.backends.forecast import in_words, predict
 from rposst_opt.contract import Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
-from rposst_opt.errors import ProblemError
-from rposst_opt.problem import Problem
+from rposst_opt.errors import Infeasible, ProblemError
+from rposst_opt.problem import Need, Problem
 from rposst_opt.referee.comparison import Comparison, compare
 from rposst_opt.referee.findings import Agreement
 from rposst_opt.reports.analysis import closing_in, size_curve
+from rposst_opt.reports.budgets import budget_curve, default_budgets
 from rposst_opt.reports.pages.explorer import GameValues, game_values
 from rposst_opt.results import Scale
 from rposst_opt.solution import Solution, Status
@@ -32,6 +33,8 @@ AGREE_SECONDS = 10.0  # for each backend
 LEFT_OUT_SECONDS = 30.0  # for tests without some policies
 PATIENCE = 4.0  # predicted times are wrong by such factors: beyond it a backend is not asked
 SIZES_BEYOND = 2  # how many sizes above the one asked for are shown
+BUDGETS_BEYOND = 3.0  # times the problem's own budget
+BUDGET_SECONDS = 10.0  # for each of them
 ROUNDS = 500
 SAME_SCORES = 1e-6  # full scores that differ by a smaller share of the largest are taken for the same
 
@@ -56,6 +59,8 @@ class Report:
         `rposst_opt.reports.analysis.size_curve`.
     rounds : DataFrame
         `rposst_opt.reports.analysis.closing_in` on the chosen cases.
+    budgets : DataFrame or None
+        `rposst_opt.reports.budgets.budget_curve`; None where it is not known what cases cost.
     game_values : GameValues
         What the game on the page holds its players against.
     comparison : Comparison or None
@@ -79,6 +84,7 @@ class Report:
     rounds: pd.DataFrame
     game_values: GameValues = field(default_factory=GameValues)
     comparison: Comparison | None = None
+    budgets: pd.DataFrame | None = None
     not_asked: Mapping[str, str] = field(default_factory=dict)
     left_out: LeftOut | None = None
     validation: Validation | None = None
@@ -149,8 +155,7 @@ def gather(
     largest_size : int, optional
         Up to which size the best achievable objective is shown; two above the problem's by default.
     made_of : (ndarray, Purpose), optional
-        The results as they were before they were rescaled, and what makes a problem of them, so that the test can be
-        made again without each policy in turn: for the error on policies that it has not seen.
+        The results before they were rescaled, and what makes a problem of them: for the error on policies not seen.
     validation : Validation, optional
         What `validate` found with the same results and targets.
     tell : callable, optional
@@ -168,6 +173,7 @@ def gather(
             partial(_with_left_out, tell=tell, made_of=made_of),
             partial(_with_rounds, tell=tell),
             partial(_with_sizes, tell=tell, largest_size=largest_size, time_limit_seconds=time_limit_seconds),
+            partial(_with_budgets, tell=tell, time_limit_seconds=time_limit_seconds),
             partial(_with_game_values, tell=tell),
             partial(_with_not_asked, backends=backends, seconds=agree_seconds),
             partial(_with_comparison, tell=tell, backends=backends, seconds=agree_seconds),
@@ -290,11 +296,26 @@ def _rounds(problem: Problem, test: EfficientTest, rounds: int) -> pd.DataFrame:
 
 def _with_sizes(report: Report, *, tell: Tell, largest_size: int | None, time_limit_seconds: float | None) -> Report:
     problem = report.problem
+    if Need.ANY_NUMBER in problem.needs:
+        return report  # what matters there is the budget
     largest = problem.size + SIZES_BEYOND if largest_size is None else largest_size
     largest = min(max(largest, problem.size), len(problem.selectable_cases))
     tell(f"the best tests of 1 to {largest} cases")
     sizes = _sizes_up_to(largest, problem, report.solution, time_limit_seconds)
     return replace(report, sizes=sizes, interrupted=bool((sizes["limit"] == Limit.INTERRUPT.value).any()))
+
+
+def _with_budgets(report: Report, *, tell: Tell, time_limit_seconds: float | None) -> Report:
+    """The best test for each of some budgets, up to a multiple of the problem's own."""
+    problem = report.problem
+    own = problem.rules.budget
+    if problem.rules.costs is None:
+        return report
+    tell("the best tests for other budgets")
+    farthest = problem if own is None else problem.with_rules(budget=BUDGETS_BEYOND * own)
+    budgets = sorted({*default_budgets(farthest), *([] if own is None else [own])})
+    seconds = BUDGET_SECONDS if time_limit_seconds is None else min(time_limit_seconds, BUDGET_SECONDS)
+    return replace(report, budgets=budget_curve(problem, budgets, time_limit_seconds=seconds))
 
 
 def _with_game_values(report: Report, *, tell: Tell) -> Report:
@@ -323,7 +344,10 @@ def _sizes_up_to(largest: int, problem: Problem, solution: Solution, time_limit_
     known = {problem.size: solution} if solution.status is Status.OPTIMAL else {}
     rows = []
     for size in range(1, largest + 1):
-        row = size_curve(problem, [size], time_limit_seconds=time_limit_seconds, known=known).iloc[0]
+        try:
+            row = size_curve(problem, [size], time_limit_seconds=time_limit_seconds, known=known).iloc[0]
+        except Infeasible:
+            continue  # no test of so many cases keeps the rules
         rows.append(row.to_dict())
         if row["limit"] == Limit.INTERRUPT.value:
             break

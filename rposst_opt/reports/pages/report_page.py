@@ -17,6 +17,7 @@ def report_page(
 ) -> str:
     """The report as one page; `command` is what the page says that it was made by."""
     problem, test = report.problem, report.test
+    sections = [section for section in sections if section.is_shown(report)]
     readers = {name: read for section in sections for name, read in section.data.items()}
     return render(
         "report.html",

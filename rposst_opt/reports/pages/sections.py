@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rposst_opt.problem import Need
 from rposst_opt.reports.pages import charts, tables, unseen_policies
 from rposst_opt.reports.pages.report import Report
 
@@ -33,6 +34,8 @@ class Section:
         The files in `assets` that its charts need.
     start : str or None
         The function in them that starts its charts; it is called with the page's data.
+    is_shown : callable
+        Whether a report has this section at all.
     """
 
     id: str
@@ -43,6 +46,7 @@ class Section:
     data: Mapping[str, Callable[[Report], Any]] = field(default_factory=dict)
     scripts: tuple[str, ...] = ()
     start: str | None = None
+    is_shown: Callable[[Report], bool] = lambda report: True
 
 
 CASES = Section(
@@ -111,6 +115,18 @@ SIZES = Section(
     data={"sizes": charts.sizes},
     scripts=("report.js",),
     start="Report.startSizes",
+    is_shown=lambda report: Need.ANY_NUMBER not in report.problem.needs,
+)
+BUDGETS = Section(
+    id="budgets",
+    link="What does it cost?",
+    heading="What does a larger budget bring?",
+    template="budgets.html",
+    shows=tables.budgets,
+    data={"budgets": charts.budgets},
+    scripts=("report.js",),
+    start="Report.startBudgets",
+    is_shown=lambda report: report.budgets is not None,
 )
 RUN = Section(
     id="run",
@@ -152,4 +168,4 @@ GAME = Section(
     start="Game.start",
 )
 
-SECTIONS = (CASES, RESULTS, SCORES, LOSSES, WORST, UNSEEN, SIZES, RUN, AGREEMENT, EXPLORER, GAME)
+SECTIONS = (CASES, RESULTS, SCORES, LOSSES, WORST, UNSEEN, SIZES, BUDGETS, RUN, AGREEMENT, EXPLORER, GAME)

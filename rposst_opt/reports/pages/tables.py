@@ -181,6 +181,28 @@ def sizes(report: Report) -> dict[str, Any]:
     return {"words": "Where a size is not proved, a whisker reaches down to the proved bound."}
 
 
+def budgets(report: Report) -> dict[str, Any]:
+    """The best test for each budget, and what is known of it."""
+    table, own = report.budgets, report.problem.rules.budget
+    assert table is not None
+    rows = [
+        {
+            "budget": f"{row['budget']:.5g}",
+            "cost": f"{row['cost']:.5g}",
+            "objective": f"{row['objective']:.5g}",
+            "error": f"{report.scale.error_in_file_units(row['objective']):.5g}",
+            "status": row["status"],
+            "cases": ", ".join(row["cases"]),
+            "is_own": row["budget"] == own,
+        }
+        for row in table.to_dict("records")
+    ]
+    words = "The best achievable objective for each budget, with costs in the units of the case file."
+    if not (table["status"] == Status.OPTIMAL.value).all():
+        words += " Where a budget is not proved, a whisker reaches down to the proved bound."
+    return {"words": words, "rows": rows}
+
+
 def run(report: Report) -> dict[str, Any]:
     """Whose run it was, and how it ended."""
     return {"words": f"The run of {report.solution.backend}: {status_words(report.solution)}."}

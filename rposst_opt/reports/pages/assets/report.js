@@ -298,6 +298,37 @@ const Report = (() => {
     };
   }
 
+  function budgetsChart({ budget, objective, bound, tests, own }) {
+    const wide = budget[0] > 0 && budget[budget.length - 1] > 20 * budget[0];
+    return {
+      traces: [
+        {
+          x: budget,
+          y: objective,
+          error_y: {
+            type: "data",
+            symmetric: false,
+            array: budget.map(() => 0),
+            arrayminus: objective.map((value, place) => (bound[place] === null ? 0 : value - bound[place])),
+            color: colour("faint"),
+          },
+          text: tests.map(caseList),
+          mode: "lines+markers",
+          line: { color: colour("blue"), width: 2, shape: "hv" },
+          marker: {
+            size: budget.map((value) => (value === own ? 13 : 8)),
+            color: budget.map((value) => colour(value === own ? "orange" : "blue")),
+          },
+          hovertemplate: "a budget of %{x:.6~g}: %{y:.6~g}<br>%{text}<extra></extra>",
+        },
+      ],
+      layout: {
+        xaxis: { title: { text: "budget" }, type: wide ? "log" : "linear" },
+        yaxis: { title: { text: "objective" }, rangemode: "tozero" },
+      },
+    };
+  }
+
   function weightsChart({ cases, chosen, weights }) {
     const places = chosen.map((_, place) => place);
     return {
@@ -403,6 +434,8 @@ const Report = (() => {
 
   const startSizes = ({ sizes }) => Charts.add("chart-sizes", () => sizesChart(sizes));
 
+  const startBudgets = ({ budgets }) => Charts.add("chart-budgets", () => budgetsChart(budgets));
+
   function startRun({ run, rounds }) {
     Charts.add("chart-run", () => runChart(run));
     Charts.add("chart-rounds", () => roundsChart(rounds));
@@ -410,5 +443,5 @@ const Report = (() => {
 
   const startUnseen = ({ unseen }) => unseen.forEach((part) => Charts.add(part.chart, () => unseenChart(part)));
 
-  return { startCases, startResults, startScores, startLosses, startSizes, startRun, startUnseen };
+  return { startCases, startResults, startScores, startLosses, startSizes, startBudgets, startRun, startUnseen };
 })();
