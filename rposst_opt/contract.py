@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import FrameType
@@ -226,22 +226,27 @@ class Budget:
             self._progress(progress)
 
     @contextmanager
-    def in_terms_of(self, problem: Problem, translate: Callable[[EfficientTest], EfficientTest]) -> Iterator[None]:
-        """Within this, tests of another problem are told of as what they are, and are worth, in this one."""
+    def telling(self, change: Callable[[Progress], Progress]) -> Iterator[None]:
+        """Within this, news are changed before they are passed on: what is true of a part need not be of the whole."""
         heard = self._progress
-
-        def tell(progress: Progress) -> None:
-            assert heard is not None
-            if progress.test is not None:
-                test = translate(progress.test)
-                progress = replace(progress, test=test, objective=problem.objective(test))
-            heard(progress)
-
-        self._progress = None if heard is None else tell
+        self._progress = None if heard is None else lambda progress: heard(change(progress))
         try:
             yield
         finally:
             self._progress = heard
+
+    def in_terms_of(
+        self, problem: Problem, translate: Callable[[EfficientTest], EfficientTest]
+    ) -> AbstractContextManager[None]:
+        """Within this, tests of another problem are told of as what they are, and are worth, in this one."""
+
+        def change(progress: Progress) -> Progress:
+            if progress.test is None:
+                return progress
+            test = translate(progress.test)
+            return replace(progress, test=test, objective=problem.objective(test))
+
+        return self.telling(change)
 
     @contextmanager
     def listening_for_interrupts(self) -> Iterator[None]:
@@ -296,7 +301,8 @@ def _ask_for_each_size(problem: Problem, backend: "Backend", budget: Budget) -> 
     for size in reversed(problem.sizes):  # more cases are mostly better: a limit may come
         of_size = replace(problem.with_rules(size_is=SizeIs.EXACTLY), size=size)
         try:
-            candidate = ask(of_size, backend, budget)
+            with budget.telling(lambda progress: replace(progress, lower_bound=-math.inf)):  # which is one of this size
+                candidate = ask(of_size, backend, budget)
         except Infeasible:
             continue
         if candidate.ranking or candidate.certificate is not None:

@@ -399,6 +399,33 @@ def test_news_of_a_search_for_any_number_are_of_tests_that_keep_the_rules() -> N
     assert min(problem.objective(test) for test in told) == pytest.approx(solution.objective, abs=1e-9)
 
 
+ANY_NUMBER: dict[str, Any] = {"size_is": "at most"}
+LIMITS: dict[str, Any] = {"most_weight": 0.6}
+
+
+@pytest.mark.parametrize(
+    ("backend", "given"),
+    [
+        ("exact", ANY_NUMBER),
+        ("exact", LIMITS),
+        ("exact", ANY_NUMBER | LIMITS),
+        ("regret-matching", ANY_NUMBER),
+        ("local-search", ANY_NUMBER),
+        ("cvxpy-clarabel", ANY_NUMBER | LIMITS),
+    ],
+)
+def test_what_is_told_on_the_way_is_true_of_the_whole(backend: str, given: dict[str, Any]) -> None:
+    problem = ruled(4).with_rules(**given)
+    best = ro.solve(problem, "scipy-milp").objective
+    news: list[ro.Progress] = []
+    ro.solve(problem, backend, progress=news.append)
+    for each in news:
+        assert each.lower_bound <= best + 1e-7 and each.objective >= best - 1e-7
+        if each.test is not None:
+            assert problem.why_not(each.test) is None
+            assert problem.objective(each.test) == pytest.approx(each.objective, abs=1e-7)
+
+
 def test_a_certificate_that_lacks_cuts_is_refused_with_an_allowed_set() -> None:
     problem = ruled(2)
     proof = ro.solve(problem, "exact", certificate=True).certificate

@@ -226,7 +226,8 @@ class _Search:
             of_size = replace(problem.with_rules(size_is=SizeIs.EXACTLY), size=size)
             if find_choice(all_rules(of_size), problem.n_cases) is None:
                 continue
-            candidate = self.of(of_size, below)
+            with self.budget.telling(lambda progress: replace(progress, lower_bound=-math.inf)):  # that of this size
+                candidate = self.of(of_size, below)
             bound = min(bound, candidate.lower_bound)
             if candidate.certificate is not None:
                 cuts += candidate.certificate.cuts
@@ -249,8 +250,14 @@ class _Search:
         limited, settled, count = LimitedWeights(problem), set[tuple[int, ...]](), FIRST_SETTLED
         best, objective, bound = None, below, math.inf
         margin = MARGIN * problem.unit
+
+        def without_limits(progress: Progress) -> Progress:
+            """What a search that knows no limits says: its bound is true of weights with limits, its tests are not."""
+            return replace(progress, test=None, objective=objective)
+
         while True:
-            ranked = self._proved(problem, replace(method, top=count))
+            with self.budget.telling(without_limits):
+                ranked = self._proved(problem, replace(method, top=count))
             for test in ranked.ranking:
                 frontier = problem.objective(test)
                 if frontier >= objective - margin:
