@@ -451,3 +451,19 @@ def test_heuristics_keep_the_rules(backend: str) -> None:
         assert solution.lower_bound <= best.objective + 1e-9
         if backend == "local-search":
             assert solution.objective == pytest.approx(best.objective, abs=1e-8)
+
+
+@pytest.mark.parametrize("given", [{}, ANY_NUMBER, LIMITS, ANY_NUMBER | LIMITS])
+@pytest.mark.parametrize("backend", ["exact", "scipy-milp", "pulp-highs", "cvxpy-clarabel"])
+def test_a_run_that_is_cut_short_claims_no_more_than_is_true(backend: str, given: dict[str, Any]) -> None:
+    rng = np.random.default_rng(0)
+    problem = ro.Problem(
+        results=rng.random((14, 10)), size=4, measure=ro.CVaR(0.2), costs=rng.uniform(0.5, 1.5, 14), budget=4.0
+    ).with_rules(**given)
+    best = ro.solve(problem, "scipy-milp").objective
+    cut_short = ro.solve(problem, backend, time_limit_seconds=0.0)
+    assert cut_short.lower_bound <= best + 1e-7 <= cut_short.objective + 2e-7
+    if cut_short.limit is None:
+        assert cut_short.objective == pytest.approx(best, abs=1e-6)
+    if backend == "exact":
+        assert cut_short.test is not None and cut_short.lower_bound > -np.inf

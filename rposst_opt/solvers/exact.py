@@ -65,12 +65,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from rposst_opt.assembly import SizeIs
-from rposst_opt.certificate import Certificate, CertificateCut
+from rposst_opt.certificate import Certificate
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError, Unsupported
-from rposst_opt.feasibility import all_rules, find_choice
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.answers import as_tests
 from rposst_opt.solvers.besides import Besides
@@ -79,13 +77,13 @@ from rposst_opt.solvers.kernels.compiling import compile_from_now_on, load_from_
 from rposst_opt.solvers.kernels.problem_arrays import scaled_problem_arrays
 from rposst_opt.solvers.kernels.search_state import Plan
 from rposst_opt.solvers.ladder import Ladder
-from rposst_opt.solvers.limited_weights import LimitedWeights
 from rposst_opt.solvers.prospect import Prospect
 from rposst_opt.solvers.relaxation import least_loss, least_noise
 from rposst_opt.solvers.remote_searchers import Crew
 from rposst_opt.solvers.running import Run, available_cores, check_counts, running
 from rposst_opt.solvers.searched_cases import as_searched, cases_to_search, cuts_as_stated, first_choice, searched_rules
 from rposst_opt.solvers.searchers import OWN_CUTS, FoundTest, Front, Searchers
+from rposst_opt.solvers.several_proofs import Proved, solve_in_parts
 from rposst_opt.solvers.ties import tied_tests
 
 # In units of the largest loss there can be:
@@ -97,7 +95,6 @@ TOLERANCE = 1e-12  # to which one tuple is solved
 # cuts reach farther the longer the search turns out to take. Pairs of work and the cases more from then on:
 EXTENSIONS = ((0.0, 1), (1e8, 4), (3e8, 8), (1e9, 31))
 ROUGHNESS = 0.1  # of exchanging cases at first: the least gain that counts, and the share of it that may be left
-FIRST_SETTLED = 32  # sets that are settled with limits to weights, at first; then four times as many, and so on
 MOST_TESTS = 20_000  # that may be tied for the best before we refuse to list them
 
 # Work, in nanoseconds by a rough count:
@@ -161,26 +158,26 @@ class Exact:
 
     def solve(self, problem: Problem, budget: Budget) -> Candidate:
         """Search until all tuples are ruled out or reported, or the budget is spent."""
+        parts = problem.needs & {Need.ANY_NUMBER, Need.WEIGHT_LIMITS}
+        if parts and (self.top is not None or self.all_optimal):
+            raise Unsupported("rankings are of sets of a fixed number of cases, with weights that have no limits.")
+        if Need.WEIGHT_LIMITS in parts and self.certificate:
+            raise Unsupported("certificates are about weights without limits: leave the limits out.")
         with running(budget) as run, reached_at(self.scheduler) as cluster:
-            search = _Search(problem, self, budget, run, cluster)
-            return search.for_each_number() if Need.ANY_NUMBER in problem.needs else search.of(problem)
+            prove = _Prover(self, budget, run, cluster)
+            return solve_in_parts(problem, prove, budget) if parts else prove(problem).candidate
 
 
-class _Search:
-    """What a problem takes: one proof, or several, for each number of cases and where weights have limits."""
+class _Prover:
+    """Makes proofs, one after the other, within one run."""
 
-    def __init__(self, problem: Problem, method: Exact, budget: Budget, run: Run, cluster: Cluster | None) -> None:
-        self.problem, self.method, self.budget, self.run, self.cluster = problem, method, budget, run, cluster
+    def __init__(self, method: Exact, budget: Budget, run: Run, cluster: Cluster | None) -> None:
+        self.method, self.budget, self.run, self.cluster = method, budget, run, cluster
         self.is_ready = False
 
-    def of(self, problem: Problem, below: float = math.inf) -> Candidate:
-        """The answer to a problem of so many cases; if tests must be below a value, there may be none."""
-        if Need.WEIGHT_LIMITS in problem.needs:
-            return self._with_limits(problem, below)
-        return self._proved(problem, self.method, below)
-
-    def _proved(self, problem: Problem, method: Exact, below: float = math.inf) -> Candidate:
+    def __call__(self, problem: Problem, *, below: float = math.inf, top: int | None = None) -> Proved:
         """What comes of one proof; only the first one's getting ready is not counted against the limit of time."""
+        method = self.method if top is None else replace(self.method, top=top)
         with nullcontext() if self.is_ready else self.run.getting_ready():
             self.is_ready = True
             proof = _Proof(problem, method, self.budget, self.cluster, below / problem.unit)
@@ -190,8 +187,7 @@ class _Search:
         tests, one_of_many = proof.tests() if proof.best.cases else ((), False)
         if tests:
             proof.tell()
-        self.least_bound = float(proof.besides.bound * problem.unit)
-        return Candidate(
+        candidate = Candidate(
             test=tests[0] if tests else None,
             lower_bound=float(proof.bound * problem.unit),
             ranking=tests if proof.wants_ranking else (),
@@ -208,77 +204,7 @@ class _Search:
                 **proof.besides.stats(proof.searchers.work),
             ),
         )
-
-    def for_each_number(self) -> Candidate:
-        """The best test of any number of cases: a search for each, from the most on, for tests better than before.
-
-        Where more cases may be chosen they are mostly better, so that a search for fewer is soon over. After a limit
-        the relaxation's bound, which is one for any number of cases, is all that is proved.
-        """
-        problem, method = self.problem, self.method
-        if method.top is not None or method.all_optimal:
-            raise Unsupported("a ranking needs a fixed number of cases: leave `size_is` as it is.")
-        best: Candidate | None = None
-        below, bound = math.inf, math.inf
-        cuts: list[CertificateCut] = []
-        exceptions: list[tuple[int, ...]] = []
-        for size in reversed(problem.sizes):
-            of_size = replace(problem.with_rules(size_is=SizeIs.EXACTLY), size=size)
-            if find_choice(all_rules(of_size), problem.n_cases) is None:
-                continue
-            with self.budget.telling(lambda progress: replace(progress, lower_bound=-math.inf)):  # that of this size
-                candidate = self.of(of_size, below)
-            bound = min(bound, candidate.lower_bound)
-            if candidate.certificate is not None:
-                cuts += candidate.certificate.cuts
-                exceptions += candidate.certificate.exceptions
-            if candidate.test is not None:
-                best, below = candidate, problem.objective(candidate.test)
-            if candidate.limit is not None and size > problem.sizes[0]:
-                bound = min(bound, self.least_bound)
-                break
-        assert best is not None  # some number of cases keeps the rules
-        whole = Certificate(bound=bound, cuts=tuple(cuts), exceptions=tuple(exceptions))
-        proof = whole if best.certificate is not None else None
-        return replace(best, lower_bound=bound, limit=candidate.limit, certificate=proof)
-
-    def _with_limits(self, problem: Problem, below: float) -> Candidate:
-        """Sets in the order of their values without limits, each settled with them (`solvers.limited_weights`)."""
-        method = self.method
-        if method.top is not None or method.all_optimal or method.certificate:
-            raise Unsupported("rankings and certificates are for weights without limits: leave the limits out.")
-        limited, settled, count = LimitedWeights(problem), set[tuple[int, ...]](), FIRST_SETTLED
-        best, objective, bound = None, below, math.inf
-        margin = MARGIN * problem.unit
-
-        def without_limits(progress: Progress) -> Progress:
-            """What a search that knows no limits says: its bound is true of weights with limits, its tests are not."""
-            return replace(progress, test=None, objective=objective)
-
-        while True:
-            with self.budget.telling(without_limits):
-                ranked = self._proved(problem, replace(method, top=count))
-            for test in ranked.ranking:
-                frontier = problem.objective(test)
-                if frontier >= objective - margin:
-                    break
-                if test.cases not in settled:
-                    settled.add(test.cases)
-                    lower, upper, weights = limited.settle(test.cases)
-                    bound = min(bound, lower)
-                    if upper < objective - margin:
-                        best, objective = problem.test(cases=test.cases, weights=weights), upper
-            is_last = len(ranked.ranking) < count  # there are no other sets
-            if ranked.limit is not None or is_last or frontier >= objective - margin or count >= MOST_TESTS:
-                break
-            count = min(4 * count, MOST_TESTS)
-        if ranked.limit is not None:
-            bound = min(bound, ranked.lower_bound)
-        elif not is_last:
-            bound = min(bound, frontier - SLACK * problem.unit)
-        limit = ranked.limit or (Limit.SOLVER if not is_last and frontier < objective - margin else None)
-        lower_bound = min(bound, objective)
-        return replace(ranked, test=best, lower_bound=lower_bound, ranking=(), limit=limit, one_of_many=True)
+        return Proved(candidate, float(proof.besides.bound * problem.unit))
 
 
 class _Proof:
