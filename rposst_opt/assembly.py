@@ -37,6 +37,15 @@ class SizeIs(StrEnum):
     AT_MOST = "at most"
 
 
+class RuleKind(StrEnum):
+    """What a rule adds up; the value says what a test that breaks it has."""
+
+    COUNT = "it has {}"
+    BUDGET = "its cases cost {}"
+    TOGETHER = "it has some of them"
+    WEIGHTS = "these limits sum to {}"
+
+
 @dataclass(frozen=True, eq=False)
 class Rule(ByValue):
     """A rule about the choice: low ≤ Σ a_x y_x ≤ high; in words, for people.
@@ -46,15 +55,14 @@ class Rule(ByValue):
     words : str
     coefficients : ndarray of shape (n_cases,)
     low, high : float
-    noun : str
-        What is added up.
+    kind : RuleKind
     """
 
     words: str
     coefficients: FloatArray
     low: float
     high: float
-    noun: str = "cases"
+    kind: RuleKind = RuleKind.COUNT
 
     @property
     def slack(self) -> float:
@@ -79,7 +87,7 @@ class Rule(ByValue):
         total = float(self.coefficients[list(cases)].sum())
         if self.low - self.slack <= total <= self.high + self.slack:
             return None
-        return f"the rule is {self.words}, and it has {brief_number(total)}"
+        return f"the rule is {self.words}, and {self.kind.value.format(brief_number(total))}"
 
 
 class Rows(NamedTuple):
@@ -153,7 +161,7 @@ class Rules(ByValue):
         if self.budget is not None:
             assert self.costs is not None
             words = f"a budget of {brief_number(self.budget)}"
-            rows.append(Rule(words, self.costs, -np.inf, self.budget, noun="costs"))
+            rows.append(Rule(words, self.costs, -np.inf, self.budget, kind=RuleKind.BUDGET))
         for quotas, words in ((self.at_least, "at least"), (self.at_most, "at most")):
             for group, count in quotas.items():
                 low, high = (count, np.inf) if words == "at least" else (-np.inf, count)
@@ -164,7 +172,13 @@ class Rules(ByValue):
         for cases in self.together:
             names = listed([quoted(case_names[case]) for case in cases])
             rows += [
-                Rule(f"all or none of {names}", _ones([first], n_cases) - _ones([other], n_cases), 0, 0)
+                Rule(
+                    f"all or none of {names}",
+                    _ones([first], n_cases) - _ones([other], n_cases),
+                    0,
+                    0,
+                    kind=RuleKind.TOGETHER,
+                )
                 for first, other in pairwise(cases)
             ]
         return (*rows, *self._weight_rows(weights_may_sum_to_less))
@@ -183,10 +197,10 @@ class Rules(ByValue):
         rows = []
         if self.least_weights is not None:
             words = f"weights of at least {_range(self.least_weights)} that sum to 1"
-            rows.append(Rule(words, self.least_weights, -np.inf, 1.0, noun="least weights"))
+            rows.append(Rule(words, self.least_weights, -np.inf, 1.0, kind=RuleKind.WEIGHTS))
         if self.most_weights is not None and not may_sum_to_less:
             words = f"weights of at most {_range(self.most_weights)} that sum to 1"
-            rows.append(Rule(words, self.most_weights, 1.0, np.inf, noun="most weights"))
+            rows.append(Rule(words, self.most_weights, 1.0, np.inf, kind=RuleKind.WEIGHTS))
         return rows
 
     def with_phantoms(self, count: int) -> "Rules":

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rposst_opt.arrays import FloatArray
-from rposst_opt.assembly import Rule, SizeIs, counted_size
+from rposst_opt.assembly import Rule, RuleKind, SizeIs, counted_size
 from rposst_opt.errors import BackendFailure, Infeasible
 from rposst_opt.problem import Problem
 from rposst_opt.values.showing import brief_number, listed, quoted
@@ -87,7 +87,7 @@ def _words(core: Sequence[Rule], n_cases: int) -> str:
     said = f"no test keeps all rules. These cannot hold together: {'; '.join(dict.fromkeys(r.words for r in core))}"
     for rule in core:
         others = [each for each in core if each is not rule]
-        if rule.noun == "costs" and others:
+        if rule.kind is RuleKind.BUDGET and others:
             cheapest = find_choice(others, n_cases, rule.coefficients)
             assert cheapest is not None  # the core is minimal
             cost = brief_number(float(rule.coefficients[list(cheapest)].sum()))

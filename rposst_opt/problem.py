@@ -29,7 +29,7 @@ from rposst_opt.arrays import (
     is_frame,
     read_only,
 )
-from rposst_opt.assembly import GivenRules, Rows, Rule, Rules, SizeIs, changed_rules, rows_of
+from rposst_opt.assembly import GivenRules, Rows, Rule, RuleKind, Rules, SizeIs, changed_rules, rows_of
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError, instance_of
 from rposst_opt.losses import AbsoluteError, Loss, PiecewiseQuadratic
@@ -327,14 +327,13 @@ class Problem(ByValue, Shown):
     @cached_property
     def _most_affordable(self) -> int:
         """How many cases the budget pays for besides the required ones, if they are the cheapest."""
-        budgets = [rule for rule in self.choice_rules if rule.noun == "costs"]
-        cheapest = sorted(self.selectable_cases, key=lambda case: budgets[0].coefficients[case] if budgets else 0.0)
-        affordable = 0
-        while affordable < len(cheapest) and all(
-            rule.why_not([*self.required_cases, *cheapest[: affordable + 1]]) is None for rule in budgets
-        ):
-            affordable += 1
-        return affordable
+        most = len(self.selectable_cases)
+        for rule in self.choice_rules:
+            if rule.kind is RuleKind.BUDGET:
+                cheapest = np.sort(rule.coefficients[list(self.selectable_cases)])
+                spent = float(rule.coefficients[list(self.required_cases)].sum()) + np.cumsum(cheapest)
+                most = min(most, int(np.count_nonzero(spent <= rule.high + rule.slack)))
+        return most
 
     @cached_property
     def choice_rules(self) -> tuple[Rule, ...]:

@@ -225,6 +225,29 @@ def test_the_judge_refuses_weights_beyond_their_limits() -> None:
     assert by_case.why_not(by_case.test(cases=[1, 2], weights=[0.9, 0.1])) is not None
 
 
+@pytest.mark.parametrize(
+    ("cases", "reason"),
+    [
+        ([0, 1, 2], "the rule is a budget of 5, and its cases cost 6"),
+        ([3, 4, 5], "the rule is at least 1 of 'a', and it has 0"),
+        ([0, 3, 6], "the rule is at most one of '3', '6', and it has 2"),
+        ([0, 4, 7], "the rule is all or none of '4', '5', and it has some of them"),
+    ],
+)
+def test_the_judge_says_which_rule_is_broken_and_how(cases: list[int], reason: str) -> None:
+    problem = ro.Problem(
+        results=table(),
+        size=3,
+        costs=[1.0, 2.0, 3.0, 1.0, 1.0, 1.0, 1.0, 1.0],
+        budget=5,
+        groups={"0": "a", "1": "a"},
+        at_least={"a": 1},
+        conflicts=[(3, 6)],
+        together=[(4, 5)],
+    )
+    assert problem.why_not(problem.test(cases=cases, weights=[0.2, 0.3, 0.5])) == reason
+
+
 def test_the_core_of_a_budget_says_what_the_others_cost() -> None:
     groups = ["math", "math", "math", "code", "code", "code", "code", "code"]
     costs = [2.0, 2.5, 3.0, 1.0, 1.0, 1.0, 1.0, 1.0]

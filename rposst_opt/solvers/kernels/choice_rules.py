@@ -37,6 +37,8 @@ class ChoiceRules(NamedTuple):
 def make_choice_rules(rows: Rows, size: int) -> ChoiceRules:
     """Rules over the cases that may be chosen, of which so many are, as the search reads them."""
     coefficients = np.ascontiguousarray(rows.matrix)
+    if not len(coefficients):
+        return _no_rules(coefficients.shape[1], size)
     ascending = np.sort(coefficients, axis=1)
     zero = np.zeros((len(coefficients), 1))
     least = np.hstack([zero, np.cumsum(ascending, axis=1)[:, :size]])
@@ -52,6 +54,13 @@ def make_choice_rules(rows: Rows, size: int) -> ChoiceRules:
         needed=needed,
         totals=np.zeros(len(coefficients) + len(needed)),
     )
+
+
+def _no_rules(n_selectable: int, size: int) -> ChoiceRules:
+    """Nothing is ruled out; made without any arithmetic, since most problems are like that."""
+    nothing, sums = np.zeros(0), np.zeros((0, size + 1))
+    quota_of, needed = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    return ChoiceRules(np.zeros((0, n_selectable)), nothing, nothing, sums, sums, quota_of, needed, nothing)
 
 
 def _disjoint_quotas(coefficients: FloatArray, low: FloatArray) -> tuple[IntArray, IntArray]:
