@@ -11,8 +11,9 @@ and the judge checks them all (`Rule.why_not`).
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, TypedDict
 
@@ -25,9 +26,9 @@ from rposst_opt.values.by_value import ByValue
 from rposst_opt.values.showing import brief_number, counted, listed, quoted
 
 # Of the right side of a rule: sums of costs are rounded, and solvers of programs keep to rows up to a tolerance. So a
-# budget of 0.3 pays for three cases of 0.1 whoever adds them up.
-SLACK = 5e-7
-LARGE = 1e3  # what solvers are given in the place of the largest number in a rule
+# budget of 0.3 pays for three cases of 0.1 whoever adds them up. Whole numbers up to some size need none.
+SLACK, MOST_EXACT = 5e-7, 1e5
+LARGE = 1e3  # what solvers are given in the place of the right side
 
 
 class SizeIs(StrEnum):
@@ -64,30 +65,34 @@ class Rule(ByValue):
     high: float
     kind: RuleKind = RuleKind.COUNT
 
-    @property
+    @cached_property
     def slack(self) -> float:
-        """By how much a sum may miss."""
-        ends = [abs(end) for end in (self.low, self.high) if np.isfinite(end)]
-        return SLACK * max([*ends, float(np.abs(self.coefficients).max(initial=0.0))])
+        """By how much a sum may miss: nobody uses another."""
+        end = max((abs(end) for end in (self.low, self.high) if np.isfinite(end)), default=0.0)
+        numbers = [end for end in (self.low, self.high) if np.isfinite(end)] + self.coefficients.tolist()
+        is_exact = end <= MOST_EXACT and all(float(number).is_integer() for number in numbers)
+        return 0.0 if is_exact else SLACK * end
 
     def row(self) -> tuple[FloatArray, float, float]:
         """Coefficients and ends as solvers are given them, who keep to a row up to an absolute tolerance.
 
-        Numbers of cases are given as they are; sums of other numbers with our own slack, made so large that a solver's
-        tolerance is nothing beside it.
+        What costs more than the whole budget is given as twice that. Whole numbers are given as they are; sums of other
+        numbers with our own slack, made so large that a solver's tolerance is nothing beside it.
         """
-        ends = [end for end in (self.low, self.high) if np.isfinite(end)]
-        if all(float(number).is_integer() for number in [*ends, *self.coefficients.tolist()]):
-            return self.coefficients, self.low, self.high
-        factor = LARGE * SLACK / self.slack
-        return self.coefficients * factor, (self.low - self.slack) * factor, (self.high + self.slack) * factor
+        coefficients = self.coefficients
+        if self.kind is RuleKind.BUDGET:
+            too_dear = coefficients > self.high + self.slack
+            coefficients = np.where(too_dear, 2 * self.high if self.high > 0 else 1.0, coefficients)
+        end = max((abs(end) for end in (self.low, self.high) if np.isfinite(end)), default=0.0)
+        factor = LARGE / end if self.slack > 0 else 1.0
+        return coefficients * factor, (self.low - self.slack) * factor, (self.high + self.slack) * factor
 
     def why_not(self, cases: Collection[int]) -> str | None:
         """Why a test with these cases breaks the rule, or None."""
         total = float(self.coefficients[list(cases)].sum())
         if self.low - self.slack <= total <= self.high + self.slack:
             return None
-        return f"the rule is {self.words}, and {self.kind.value.format(brief_number(total))}"
+        return f"the rule is {self.words}, and {self.kind.value.format(f'{total:.10g}')}"
 
 
 class Rows(NamedTuple):
@@ -160,7 +165,7 @@ class Rules(ByValue):
         rows: list[Rule] = []
         if self.budget is not None:
             assert self.costs is not None
-            words = f"a budget of {brief_number(self.budget)}"
+            words = f"a budget of {self.budget:.10g}"
             rows.append(Rule(words, self.costs, -np.inf, self.budget, kind=RuleKind.BUDGET))
         for quotas, words in ((self.at_least, "at least"), (self.at_most, "at most")):
             for group, count in quotas.items():
@@ -216,6 +221,28 @@ class Rules(ByValue):
             if values is not None
         }
         return Rules(**{each.name: getattr(self, each.name) for each in fields(self)} | grown)
+
+    def check_fits(self, n_cases: int) -> None:
+        """Refuse rules that were made for another number of cases."""
+        arrays = [each for each in (self.costs, self.least_weights, self.most_weights) if each is not None]
+        members = [case for cases in (*self.groups.values(), *self.conflicts, *self.together) for case in cases]
+        if any(len(each) != n_cases for each in arrays) or max(members, default=0) >= n_cases:
+            raise ProblemError(f"the rules are those of other test cases: there are {n_cases} here.")
+
+    def of_cases(self, kept: Sequence[int]) -> "Rules":
+        """The same rules where these cases are all there are, in this order."""
+        place_of = {case: place for place, case in enumerate(kept)}
+
+        def moved(cases: Iterable[int]) -> tuple[int, ...]:
+            return tuple(sorted(place_of[case] for case in cases if case in place_of))
+
+        arrays = {name: getattr(self, name) for name in ("costs", "least_weights", "most_weights")}
+        changed: dict[str, Any] = {name: each[list(kept)] for name, each in arrays.items() if each is not None}
+        changed["groups"] = {name: moved(cases) for name, cases in self.groups.items()}
+        for name in ("conflicts", "together"):
+            sets = [moved(cases) for cases in getattr(self, name)]
+            changed[name] = tuple(cases for cases in sets if len(cases) > 1)
+        return replace(self, **changed)
 
     def facts(self, case_names: Sequence[str]) -> list[tuple[str, str]]:
         """All rules in labels and values."""
@@ -398,6 +425,8 @@ def _checked_quotas(name: str, quotas: Any, groups: Mapping[str, tuple[int, ...]
     if quotas is None:
         return {}
     if isinstance(quotas, int | np.integer) and not isinstance(quotas, bool):
+        if not groups:
+            raise ProblemError(f"`{name}` is for every group, and `groups` are not given.")
         quotas = dict.fromkeys(groups, quotas)  # one number for every group
     if not isinstance(quotas, Mapping):
         raise ProblemError(f"`{name}` must have a number for each group that it speaks of, got {quotas!r}.")
@@ -410,8 +439,8 @@ def _checked_quotas(name: str, quotas: Any, groups: Mapping[str, tuple[int, ...]
 def _checked_sets(name: str, sets: Any, position_of_name: Mapping[str, int]) -> tuple[tuple[int, ...], ...]:
     """Sets of two or more cases."""
     found = []
-    for given in sets or ():
-        cases = positions_of(given, position_of_name)
+    for given in () if sets is None else sets:
+        cases = positions_of(given.tolist() if isinstance(given, np.ndarray) else given, position_of_name)
         if len(cases) < 2:
             raise ProblemError(f"`{name}` must be sets of two or more test cases, got {given!r}.")
         found.append(cases)

@@ -13,7 +13,7 @@ from rposst_opt.arrays import FloatArray
 from rposst_opt.assembly import Rule, RuleKind, SizeIs, counted_size
 from rposst_opt.errors import BackendFailure, Infeasible
 from rposst_opt.problem import Problem
-from rposst_opt.values.showing import brief_number, listed, quoted
+from rposst_opt.values.showing import listed, quoted
 
 INFEASIBLE = 2  # SciPy's status
 
@@ -58,8 +58,10 @@ def find_choice(rules: Sequence[Rule], n_cases: int, costs: FloatArray | None = 
         np.array([low for _, low, _ in rows]),
         np.array([high for _, _, high in rows]),
     )
-    cost = np.zeros(n_cases) if costs is None else costs
-    outcome = milp(cost, integrality=np.ones(n_cases), bounds=Bounds(0, 1), constraints=limits)
+    # In units of the largest cost, and to the end: a solver is content with an absolute gap, and SciPy's with a share.
+    cost = np.zeros(n_cases) if costs is None else costs / (float(np.abs(costs).max(initial=0.0)) or 1.0)
+    exactly = {"mip_rel_gap": 0.0}
+    outcome = milp(cost, integrality=np.ones(n_cases), bounds=Bounds(0, 1), constraints=limits, options=exactly)
     if outcome.status == INFEASIBLE:
         return None
     if outcome.x is None:
@@ -90,6 +92,6 @@ def _words(core: Sequence[Rule], n_cases: int) -> str:
         if rule.kind is RuleKind.BUDGET and others:
             cheapest = find_choice(others, n_cases, rule.coefficients)
             assert cheapest is not None  # the core is minimal
-            cost = brief_number(float(rule.coefficients[list(cheapest)].sum()))
+            cost = f"{float(rule.coefficients[list(cheapest)].sum()):.10g}"
             return f"{said}. The cheapest choice that keeps the others costs {cost}."
     return f"{said}."

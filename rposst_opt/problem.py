@@ -129,7 +129,8 @@ class Problem(ByValue, Shown):
     costs : array of shape (n_cases,), Series, dict or float, optional
         What each case costs, in any unit: minutes, money.
     budget : float, optional
-        What all cases of a test may cost together, the required ones included.
+        What all cases of a test may cost together, the required ones included: within half a millionth of it, which is
+        what adding up may lose, and exactly if all are whole numbers and it is at most 100,000.
     groups : dict, Series or sequence, optional
         The group of each case, or a list of its groups; a dict may leave cases out.
     at_least, at_most : dict of str to int, or int, optional
@@ -217,8 +218,11 @@ class Problem(ByValue, Shown):
         set_field(self, "required_cases", required)
         set_field(self, "forbidden_cases", forbidden)
         if size is None:
+            if given.get("size_is", SizeIs.AT_MOST) != SizeIs.AT_MOST:
+                raise ProblemError("`size_is` goes with `size`: without one, any number may be chosen.")
             given["size_is"] = SizeIs.AT_MOST
         rules = Rules() if rules is None else instance_of(Rules, "rules", rules)
+        rules.check_fits(n_cases)
         set_field(self, "rules", changed_rules(rules, given, self.case_names) if given else rules)
         if size is None:
             if self.rules.budget is None:

@@ -490,3 +490,94 @@ def test_a_run_that_is_cut_short_claims_no_more_than_is_true(backend: str, given
         assert cut_short.objective == pytest.approx(best, abs=1e-6)
     if backend == "exact":
         assert cut_short.test is not None and cut_short.lower_bound > -np.inf
+
+
+# What a sceptic tried
+
+
+@pytest.mark.parametrize("given", [{"most_weight": 0.4}, {"least_weight": 0.1, "most_weight": 0.5}])
+def test_a_ranking_that_is_cut_short_proves_nothing_of_other_sets(
+    given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However early the search without limits is stopped, the bound is true."""
+    problem = ro.Problem(results=np.random.default_rng(2).random((12, 20)), size=4, measure=ro.CVaR(0.1), **given)
+    best = ro.solve(problem, "scipy-milp").objective
+    for most_looks in range(1, 60, 4):
+        looks = iter(range(most_looks))
+        monkeypatch.setattr(
+            ro.Budget, "reached", lambda budget, looks=looks: None if next(looks, None) is not None else ro.Limit.TIME
+        )
+        solution = ro.solve(problem, "exact")
+        assert solution.lower_bound <= best + 1e-8 <= solution.objective + 2e-8
+        assert solution.status is not ro.Status.OPTIMAL or solution.objective == pytest.approx(best, abs=1e-8)
+
+
+@pytest.mark.parametrize("backend", ["exact", "scipy-milp", "pulp-highs", "local-search", "regret-matching"])
+@pytest.mark.parametrize(
+    ("costs", "budget", "size"),
+    [
+        ([1.0] * 7 + [1e9], 2.5, 2),  # a dear case is no excuse
+        ([1.5] * 7 + [1e9], 3.1, 2),
+        ([0.0, 1e-9, 1e-9, 1e-9, 0.0, 1.0, 1.0, 1.0], 0.0, 2),
+        ([1e6, 1e6 + 1, 1e6 + 2, 1e6 + 3, 1e6 + 4, 1e6, 1e6, 1e6], 3e6, 3),
+        (np.array([4, 3, 2, 1, 4, 3, 2, 1]) * 1e-8, 5e-8, 2),
+    ],
+)
+def test_a_budget_is_kept_whatever_its_unit(backend: str, costs: Any, budget: float, size: int) -> None:
+    problem = ro.Problem(results=table(), size=size, costs=costs, budget=budget)
+    solution = ro.solve(problem, backend)
+    assert solution.test is not None
+    assert sum(np.array(costs)[list(solution.test.cases)]) <= budget * (1 + 5e-7)
+    allowed = [
+        cases
+        for cases in itertools.combinations(range(8), size)
+        if sum(np.array(costs)[list(cases)]) <= budget * (1 + 5e-7)
+    ]
+    assert sorted(tuple(sorted(cases)) for cases in problem.tuples()) == allowed
+    best = min(Drawn(table(), size, 0.01).least_loss(cases) for cases in allowed)
+    assert solution.objective == pytest.approx(best, abs=1e-6 if backend != "regret-matching" else 0.02)
+
+
+def test_a_dear_case_does_not_make_the_budget_loose() -> None:
+    with pytest.raises(ro.Infeasible, match=r"a budget of 2\.5\. The cheapest choice that keeps the others costs 4\."):
+        ro.solve(ro.Problem(results=table(), size=4, costs=[1.0] * 7 + [1e9], budget=2.5))
+    with pytest.raises(ro.Infeasible, match="costs 2e-08"):
+        ro.solve(ro.Problem(results=table(), size=2, costs=np.array([4, 3, 2, 1, 4, 3, 2, 1]) * 1e-8, budget=1e-8))
+
+
+@pytest.mark.parametrize("given", [{"most_weight": 0.3333333}, {"most_weight": 0.3333332}, {"least_weight": 0.3333334}])
+def test_limits_that_sum_to_one_up_to_rounding_will_do(given: dict[str, float]) -> None:
+    problem = ro.Problem(results=table(), size=3, **given)  # type: ignore[arg-type]
+    by_milp = ro.solve(problem, "scipy-milp")
+    assert ro.solve(problem, "exact").objective == pytest.approx(by_milp.objective, abs=1e-5)
+
+
+def test_rules_of_other_cases_are_refused_and_can_be_cut_down() -> None:
+    rules = ro.Problem(
+        results=table(),
+        size=2,
+        costs=range(8),
+        budget=9,
+        conflicts=[(1, 2), (6, 7)],
+        together=[(0, 3, 4)],
+        groups={"1": "a", "6": "a"},
+        at_most={"a": 1},
+    ).rules
+    with pytest.raises(ro.ProblemError, match="the rules are those of other test cases: there are 5 here"):
+        ro.Problem(results=table()[:5], size=2, rules=rules)
+    kept = [1, 4, 3, 6, 7]
+    fewer = ro.Problem(results=table()[kept], size=2, rules=rules.of_cases(kept))
+    assert fewer.rules.costs is not None and fewer.rules.costs.tolist() == kept
+    assert fewer.rules.conflicts == ((3, 4),) and fewer.rules.together == ((1, 2),)
+    assert fewer.rules.groups == {"a": (0, 3)}
+
+
+def test_what_would_be_ignored_is_refused() -> None:
+    with pytest.raises(ro.ProblemError, match="`at_least` is for every group, and `groups` are not given"):
+        ro.Problem(results=table(), size=2, at_least=3)
+    with pytest.raises(ro.ProblemError, match="`size_is` goes with `size`"):
+        ro.Problem(results=table(), size_is="exactly", costs=1, budget=3)
+    pairs = ro.Problem(results=table(), size=2, conflicts=np.array([[1, 2], [3, 4]]))
+    assert pairs.rules.conflicts == ((1, 2), (3, 4))
+    with pytest.raises(ro.Unsupported, match="step by step"):
+        ro.select_iteratively(ro.Problem(results=table(), size=3, most_weight=0.4))

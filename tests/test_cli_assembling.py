@@ -61,7 +61,7 @@ def test_the_cost_is_shown_beside_the_budget(rposst: Run, table: pd.DataFrame) -
 
 
 def test_conflicts_sets_and_limits_to_weights(rposst: Run, table: pd.DataFrame) -> None:
-    given = ["--conflict", "sum,haiku", "--together", "loop,sort", "--most-weight", "0.5", "--least-weight", "0.1"]
+    given = ["--conflict", "sum, haiku", "--together", "loop,sort", "--most-weight", "0.5", "--least-weight", "0.1"]
     record = rposst("solve", "results.csv", "--size", "4", "--up-to", *given, "--json").json
     problem = ro.Problem.from_results(
         table,
@@ -104,6 +104,7 @@ def test_an_infeasible_problem_is_explained_and_exits_with_two(rposst: Run, tabl
         (["--cases", "cases.csv", "--at-least", "math"], "--at-least must be GROUP=NUMBER"),
         (["--cases", "cases.csv", "--at-most", "1", "--at-most", "math=1"], "--at-most 1 is for every group"),
         (["--cases", "cases.csv", "--at-least", "prose=1"], "speaks of the group 'prose', which no test case is in"),
+        (["--cases", "cases.csv", "--at-most", "math=1", "--at-most", "math=2"], "has the group 'math' twice"),
         (["--conflict", "sum,nobody"], "unknown test case 'nobody'"),
         (["--cases", "nowhere.csv"], "nowhere.csv"),
     ],
@@ -154,3 +155,8 @@ def test_validate_leaves_out_who_cannot_and_says_so(rposst: Run, table: pd.DataF
     outcome = rposst("validate", "results.csv", "--size", "2", *given)
     assert {row["selection"] for row in outcome.json["summary"]} == {"rposst", "rposst-offset"}
     assert "kmeans was left out: it does not handle rules about the choice" in " ".join(outcome.err.split())
+
+
+def test_validate_says_that_it_needs_a_size(rposst: Run, table: pd.DataFrame) -> None:
+    outcome = rposst("validate", "results.csv", "--cases", "cases.csv", "--budget", "4")
+    assert outcome.code == 2 and "--size says how many test cases to choose" in outcome.err

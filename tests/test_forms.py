@@ -69,7 +69,7 @@ def test_forms_keep_away_from_tests_that_were_used_before(method: str) -> None:
     assert not set(used.cases) & {case for test in forms.tests for case in test.cases}
     free = [cases for cases in problem.tuples() if not set(cases) & set(used.cases)]
     assert forms.worst == pytest.approx(least_worst(problem, 2, 0, free), abs=1e-6)
-    by_name = ro.make_forms(problem, 2, previous=[used.case_names, ["a case of another table"]], method=method)
+    by_name = ro.make_forms(problem, 2, previous=[[*used.case_names, "a case of another table"]], method=method)
     assert by_name.worst == pytest.approx(forms.worst, abs=1e-7)
 
 
@@ -117,6 +117,36 @@ def test_where_ranking_takes_too_long_forms_are_feasible_with_a_bound(monkeypatc
 def test_what_makes_no_forms_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ro.ProblemError, match=message):
         ro.make_forms(a_problem(0), **given)
+
+
+def a_trap() -> ro.Problem:
+    """Of four cases, the best pair leaves two that exclude each other."""
+    results = np.random.default_rng(0).random((4, 5))
+    best = ro.solve(ro.Problem(results=results, size=2)).test
+    assert best is not None
+    others = tuple(case for case in range(4) if case not in best.cases)
+    return ro.Problem(results=results, size=2, conflicts=[others])
+
+
+def test_where_greed_finds_no_forms_that_is_no_proof_that_there_are_none() -> None:
+    problem = a_trap()
+    assert len(ro.make_forms(problem, 2).tests) == 2
+    with pytest.raises(ro.ProblemError, match="no 2 forms were found within the time") as told:
+        ro.make_forms(problem, 2, time_limit_seconds=0.0)
+    assert not isinstance(told.value, ro.Infeasible)
+
+
+def test_a_group_of_the_users_is_not_taken_for_a_previous_test() -> None:
+    problem = a_problem(2, groups={"0": "previous test 1", "1": "previous test 1"}, at_least={"previous test 1": 1})
+    forms = ro.make_forms(problem, 2, previous=[[4, 5]])
+    assert all({0, 1} & set(test.cases) and not {4, 5} & set(test.cases) for test in forms.tests)
+    with pytest.warns(ro.RposstWarning, match="a previous test has no case of this problem"):
+        ro.make_forms(problem, 2, previous=[["of another table"]])
+
+
+def test_the_program_refuses_what_it_cannot_state() -> None:
+    with pytest.raises(ro.Unsupported, match="noise in the results"):
+        ro.make_forms(a_problem(1, noise=0.1), 2, method="milp")
 
 
 # Errors against costs

@@ -20,18 +20,20 @@ from enum import StrEnum
 from importlib import import_module
 from typing import Any
 
-from rposst_opt.backends import solve
+from rposst_opt.backends import entry_of, solve
 from rposst_opt.efficient_test import EfficientTest
-from rposst_opt.errors import Infeasible, ProblemError, Unsupported
+from rposst_opt.errors import Infeasible, ProblemError, Unsupported, warn
 from rposst_opt.problem import Need, Problem
+from rposst_opt.results import unused_names
 from rposst_opt.solution import TIE_TOLERANCE, Status
 from rposst_opt.values.by_value import ByValue
-from rposst_opt.values.showing import Shown, brief_number, counted
+from rposst_opt.values.showing import Shown, brief_number, counted, listed
 
 __all__ = ["Forms", "FormsMethod", "make_forms"]
 
 FIRST_RANKED, MOST_RANKED = 64, 4096
 PREVIOUS = "previous test {}"  # what its cases are called as a group
+MORE = "give more, or try method='milp'"
 
 
 class FormsMethod(StrEnum):
@@ -128,6 +130,9 @@ def make_forms(
     except ValueError:
         raise ProblemError(f"`method` must be 'search' or 'milp', got {method!r}.") from None
     if how is FormsMethod.MILP:
+        reason = entry_of("scipy-milp").capabilities.why_not(asked)
+        if reason is not None:
+            raise Unsupported(f"the program of all forms cannot state this problem: {reason}.")
         tests, bound = import_module("formulations.forms").forms_by_milp(asked, count, overlap, time_limit_seconds)
     else:
         tests, bound = _Search(asked, count, overlap, started, time_limit_seconds).run()
@@ -139,10 +144,13 @@ def keeping_away(problem: Problem, previous: Iterable[EfficientTest | Iterable[i
     members: dict[int, list[str]] = {}
     rules, quotas = problem.rules, dict(problem.rules.at_most)
     for number, test in enumerate(previous, start=1):
-        cases = test.case_names if isinstance(test, EfficientTest) else test
-        group = PREVIOUS.format(number)
+        cases = list(test.case_names if isinstance(test, EfficientTest) else test)
+        (group,) = unused_names([*rules.groups, *quotas], [PREVIOUS.format(number)])
         quotas[group] = overlap
         known = [case for case in cases if not isinstance(case, str) or case in problem.case_names]
+        if not known:
+            named = listed([repr(case) for case in cases])
+            warn(f"a previous test has no case of this problem ({named}): it is passed over")
         for case in problem.test(cases=known, weights=[1 / len(known)] * len(known)).cases if known else ():
             if case not in problem.required_cases:
                 members.setdefault(case, []).append(group)
@@ -233,14 +241,20 @@ class _Search:
         return len(one & other) <= self.overlap
 
     def _one_after_the_other(self) -> list[EfficientTest]:
-        """The best test, then the best of what is left, and so on; within the time, or a second for each."""
+        """The best test, then the best of what is left, and so on; within the time, or a second for each.
+
+        That nothing is left for the last ones does not say that there are no such forms.
+        """
         found: list[EfficientTest] = []
         for left in range(self.count, 0, -1):
             asked = keeping_away(self.problem, found, self.overlap)
             seconds = max((self.ends - time.monotonic()) / left, 1.0)
-            solution = solve(asked, time_limit_seconds=None if seconds == math.inf else seconds)
+            try:
+                solution = solve(asked, time_limit_seconds=None if seconds == math.inf else seconds)
+            except Infeasible:
+                raise ProblemError(f"no {self.count} forms were found within the time: {MORE}.") from None
             if solution.test is None:
-                raise ProblemError("no test was found within the time: give more.")
+                raise ProblemError(f"no test was found within the time: {MORE}.")
             found.append(solution.test)
         return found
 

@@ -77,7 +77,7 @@ def select_iteratively(
     >>> [step.test.cases for step in selection.steps], selection.joint.test.cases
     ([(2,), (0, 2)], (0, 1))
     """
-    if problem.rules.choose or Need.ANY_NUMBER in problem.needs:
+    if problem.rules.choose or problem.rules.limit_weights or Need.ANY_NUMBER in problem.needs:
         raise Unsupported("cases that are chosen step by step need not keep rules in the end: choose them at once.")
     sizes = [1] * problem.size if step_sizes is None else list(step_sizes)
     if sum(sizes) != problem.size or any(size < 1 for size in sizes):

@@ -81,7 +81,11 @@ def rules_of(options: RuleOptions, case_names: Sequence[str]) -> dict[str, Any]:
             option = f"--{name.replace('_', '-')}"
             raise ProblemError(f"{option} and the column `{name}` of {options.cases} exclude each other.")
     sets = {"conflicts": ("--conflict", options.conflict), "together": ("--together", options.together)}
-    named = {name: [columns_of(option, text) for text in texts] for name, (option, texts) in sets.items() if texts}
+    named = {
+        name: [[case.strip() for case in columns_of(option, text)] for text in texts]
+        for name, (option, texts) in sets.items()
+        if texts
+    }
     settled = {"budget": options.budget, "size_is": "at most" if options.up_to else None, **limits}
     return rules | named | {name: value for name, value in settled.items() if value is not None}
 
@@ -99,5 +103,7 @@ def _quotas(option: str, texts: Sequence[str], groups: Mapping[str, Sequence[str
             if len(texts) > 1:
                 raise ProblemError(f"{option} {text} is for every group, and can be given only alone.")
             return int(number)
+        if group.strip() in quotas:
+            raise ProblemError(f"{option} has the group {group.strip()!r} twice: give one number for it.")
         quotas[group.strip()] = int(number)
     return quotas

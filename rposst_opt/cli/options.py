@@ -183,6 +183,8 @@ def takes_problem(
         @wraps(command)
         def wrapper(**given: Any) -> None:
             stated = {option.name: given.pop(option.name) for option in shared}
+            if several_sizes and stated["size"] is None:
+                raise ProblemError("--size says how many test cases to choose: give a number, or several.")
             if several_sizes:
                 given["sizes"] = sizes = numbers_and_ranges("--size", stated["size"])
                 stated["size"] = max(sizes)

@@ -131,6 +131,7 @@ def _of_cases(problem: Problem, kept: Sequence[int]) -> Problem:
         required_cases=required,
         forbidden_cases=forbidden,
         size=min(problem.size, len(kept) - len(required) - len(forbidden)),
+        rules=problem.rules.of_cases(kept),
     )
 
 

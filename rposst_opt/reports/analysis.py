@@ -16,6 +16,7 @@ from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.measures import CVaR, KOfN, Mean, Measure, WorstCase
 from rposst_opt.problem import Problem
+from rposst_opt.reports.budgets import budget_curve as budget_curve
 from rposst_opt.solution import Solution
 from rposst_opt.unseen.runner import Tell, run_all
 

@@ -35,7 +35,7 @@ def budget_curve(
     Parameters
     ----------
     problem : Problem
-        With costs; its own budget, if it has one, is the greatest.
+        With costs; its own budget, if it has one, is the greatest by default.
     budgets : iterable of float, optional
         About a dozen by default, ever farther apart, from the cheapest test to one that costs no more than it helps.
     backend, time_limit_seconds, jobs, scheduler, tell

@@ -20,6 +20,7 @@ import numpy as np
 
 from rposst_opt.arrays import FloatArray
 from rposst_opt.assembly import least_average
+from rposst_opt.errors import BackendFailure
 from rposst_opt.problem import Problem
 
 TOLERANCE = 1e-10  # in units of the largest objective, to which one set is settled
@@ -48,28 +49,30 @@ class LimitedWeights:
         """The best weights of these cases within their limits."""
         problem, places = self.problem, list(cases)
         upper, best, lower = np.inf, np.empty(0), -np.inf
-        weights = self._start(places)
+        least, most = self._limits(places)
+        room = most - least
+        share = (1.0 - least.sum()) / room.sum() if room.sum() > 0 else 0.0
+        weights = least + share * room
         for _ in range(MOST_CUTS):
             test = problem.test(cases=cases, weights=weights)
             value = problem.objective(test) / problem.unit
             if value < upper:
                 upper, best = value, weights
             self._cuts.append(problem.cut(test) / problem.unit)
-            weights, mixture = self._best_against_cuts(places)
-            lower = max(lower, least_average(mixture, self.least[places], self.most[places]))
+            weights, mixture = self._best_against_cuts(places, least, most)
+            lower = max(lower, least_average(mixture, least, most))
             if upper - lower <= TOLERANCE:
                 break
         return Settled(lower * problem.unit, upper * problem.unit, best)
 
-    def _start(self, places: list[int]) -> FloatArray:
-        """Weights within the limits that sum to one, as much between them as they can be."""
-        least, room = self.least[places], self.most[places] - self.least[places]
-        share = (1.0 - least.sum()) / room.sum() if room.sum() > 0 else 0.0
-        weights = least + min(max(share, 0.0), 1.0) * room
-        on_simplex: FloatArray = weights / weights.sum()
-        return on_simplex
+    def _limits(self, places: list[int]) -> tuple[FloatArray, FloatArray]:
+        """The limits of these cases; where they keep weights from summing to one by rounding alone, they give way."""
+        least, most = self.least[places], self.most[places]
+        return least / max(least.sum(), 1.0), most / min(most.sum(), 1.0)
 
-    def _best_against_cuts(self, places: list[int]) -> tuple[FloatArray, FloatArray]:
+    def _best_against_cuts(
+        self, places: list[int], least: FloatArray, most: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """The weights that do best against all cuts so far, and the mixture of cuts that shows it."""
         from scipy.optimize import linprog
 
@@ -80,9 +83,11 @@ class LimitedWeights:
             b_ub=np.zeros(len(cuts)),
             A_eq=np.append(np.ones(len(places)), 0.0)[None],
             b_eq=np.ones(1),
-            bounds=[*zip(self.least[places], self.most[places], strict=True), (None, None)],
+            bounds=[*zip(least, most, strict=True), (None, None)],
             options=LINPROG,
         )
-        weights = np.clip(outcome.x[:-1], self.least[places], self.most[places])
+        if outcome.x is None:
+            raise BackendFailure(f"SciPy's linprog could not weigh cases within limits: {outcome.message}")
+        weights = np.clip(outcome.x[:-1], least, most)
         shares = np.maximum(-outcome.ineqlin.marginals, 0.0)
         return weights / weights.sum(), (shares / shares.sum()) @ cuts

@@ -90,8 +90,8 @@ class _LimitedSearch:
             with self.budget.telling(self._without_limits):
                 ranked, relaxation_bound = self.prove(self.problem, top=count)
             frontier, limit = self._settle(ranked)
-            if len(ranked.ranking) < count and ranked.limit is None:
-                frontier = math.inf if limit is None else frontier  # there are no other sets
+            if len(ranked.ranking) < count and limit is None:
+                frontier = math.inf  # there are no other sets
             if limit is not None or not self._is_better(frontier):
                 break
             if count >= MOST_SETTLED:
@@ -105,19 +105,23 @@ class _LimitedSearch:
         )
 
     def _settle(self, ranked: Candidate) -> tuple[float, Limit | None]:
-        """Settle the ranked sets that may be better; what all other sets cannot be below, and what has ended it."""
-        frontier = ranked.lower_bound if ranked.limit is not None else -math.inf
+        """Settle the ranked sets that may be better; what all other sets cannot be below, and what has ended it.
+
+        Where a limit has ended the ranking, other sets may be anywhere above its bound.
+        """
+        margin, value = MARGIN * self.problem.unit, -math.inf
+        limit = ranked.limit
         for test in ranked.ranking:
             value = self.problem.objective(test)
             if not self._is_better(value):
-                return max(frontier, value - MARGIN * self.problem.unit), ranked.limit
+                break
             if test.cases not in self.settled:
-                if self.best is not None and self.budget.reached() is not None:
-                    return max(frontier, value - MARGIN * self.problem.unit), self.budget.reached()
+                if self.best is not None and limit is None:
+                    limit = self.budget.reached()
+                if self.best is not None and limit is not None:
+                    break
                 self._settle_one(test.cases)
-        if ranked.limit is not None:
-            return frontier, ranked.limit
-        return value - MARGIN * self.problem.unit, None
+        return ranked.lower_bound if ranked.limit is not None else value - margin, limit
 
     def _settle_one(self, cases: tuple[int, ...]) -> None:
         self.settled.add(cases)
