@@ -83,6 +83,7 @@ def nasty_report(tmp_path_factory: pytest.TempPathFactory) -> Page:
         targets=targets,
         probabilities=rng.dirichlet(np.ones(16)).reshape(8, 2),
         required_cases=[0],
+        costs=np.arange(1.0, len(CASE_NAMES) + 1),
         case_names=CASE_NAMES,
         policy_names=POLICY_NAMES,
     )
@@ -97,7 +98,8 @@ def nasty_report(tmp_path_factory: pytest.TempPathFactory) -> Page:
 @pytest.fixture(scope="module")
 def small_report() -> Report:
     """A report that is soon made."""
-    report = gather(ro.Problem(results=np.random.default_rng(9).random((4, 5)), size=1), backends=[])
+    results = np.random.default_rng(9).random((4, 5))
+    report = gather(ro.Problem(results=results, size=1, costs=[1, 2, 3, 4]), backends=[])
     assert report is not None
     return report
 
