@@ -581,3 +581,23 @@ def test_what_would_be_ignored_is_refused() -> None:
     assert pairs.rules.conflicts == ((1, 2), (3, 4))
     with pytest.raises(ro.Unsupported, match="step by step"):
         ro.select_iteratively(ro.Problem(results=table(), size=3, most_weight=0.4))
+
+
+@pytest.mark.parametrize("given", [LIMITS, {"least_weight": 0.15}, ANY_NUMBER | LIMITS, LIMITS | {"least_weight": 0.1}])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("exact_arithmetic", [False, True])
+def test_a_certificate_covers_limits_to_weights(seed: int, given: dict[str, Any], exact_arithmetic: bool) -> None:
+    problem = ruled(seed).with_rules(**given)
+    solution = ro.solve(problem, "exact", certificate=True)
+    assert solution.objective == pytest.approx(ro.solve(problem, "scipy-milp").objective, abs=1e-7)
+    proof = solution.certificate
+    assert proof is not None and proof.bound == pytest.approx(solution.objective, abs=1e-8)
+    checked = ro.verify_certificate(problem, proof, exact_arithmetic=exact_arithmetic)
+    assert checked.holds, checked.reason
+    assert checked.bound == pytest.approx(solution.objective, abs=1e-7)
+    raised = ro.verify_certificate(problem, replace(proof, bound=proof.bound + 1e-4), exact_arithmetic=exact_arithmetic)
+    assert not raised.holds or raised.bound <= solution.objective + 1e-7
+    # Without limits some set is better, and the same cuts and exceptions prove no more than that.
+    free = problem.with_rules(least_weight=None, most_weight=None)
+    less = ro.verify_certificate(free, replace(proof, problem_sha256=None))
+    assert not less.holds or less.bound <= ro.solve(free).objective + 1e-7

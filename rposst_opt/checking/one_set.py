@@ -6,6 +6,8 @@ to look next,
 
 .. math:: \max_\lambda \min_{x \in R} \sum_k \lambda_k c^k_x = \min_w \max_k \sum_{x \in R} w_x c^k_x
 
+Where weights have limits, the least is that over the weights within them (`rposst_opt.assembly.least_average`).
+
 The answer there is added, until it tells nothing new. Neither the linear program nor the answers have to be trusted:
 what is returned is a cut, to be checked like any other.
 """
@@ -16,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rposst_opt.arrays import FloatArray
+from rposst_opt.assembly import least_average
 from rposst_opt.certificate import CertificateCut
 from rposst_opt.problem import Problem
 
@@ -43,7 +46,10 @@ def best_cut(problem: Problem, cases: Sequence[int]) -> CertificateCut:
         The whole set, required cases included.
     """
     here, enough = list(cases), GOOD_ENOUGH * problem.unit
-    weights, shares = np.full(len(here), 1 / len(here)), np.ones(1)
+    least_weights, most_weights = limits_of(problem, here)
+    room = most_weights - least_weights
+    weights = least_weights + room * ((1.0 - least_weights.sum()) / (room.sum() or 1.0))
+    shares = np.ones(1)
     answers: list[Answer] = []
     values: list[FloatArray] = []
     least = np.inf
@@ -51,13 +57,20 @@ def best_cut(problem: Problem, cases: Sequence[int]) -> CertificateCut:
         answers.append(answer_to(problem, here, weights))
         values.append(mixed(answers[-1:], np.ones(1)).values(problem)[here])
         least = min(least, float(weights @ values[-1]))
-        found = best_mixture(np.array(values) / problem.unit)
+        found = best_mixture(np.array(values) / problem.unit, least_weights, most_weights)
         if found is None:
             break
         shares, weights = found
-        if least - float((shares @ np.array(values)).min()) <= enough:
+        if least - least_average(shares @ np.array(values), least_weights, most_weights) <= enough:
             break
     return mixed(answers[: len(shares)], shares)
+
+
+def limits_of(problem: Problem, cases: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    """Between which the weights of these cases lie; limits that miss a sum of one by rounding alone give way."""
+    limits = np.array([problem.rules.weight_limits(case) for case in cases])
+    least, most = limits[:, 0], limits[:, 1]
+    return least / max(least.sum(), 1.0), most / min(most.sum(), 1.0)
 
 
 def answer_to(problem: Problem, cases: Sequence[int], weights: FloatArray) -> Answer:
@@ -79,14 +92,16 @@ def mixed(answers: Sequence[Answer], shares: FloatArray) -> CertificateCut:
     return CertificateCut.from_dense(tail_weights / total, pulls / total, noise_direction=direction)
 
 
-def best_mixture(values: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+def best_mixture(
+    values: FloatArray, least_weights: FloatArray, most_weights: FloatArray
+) -> tuple[FloatArray, FloatArray] | None:
     """Shares of cuts (rows) for the greatest least value, and the weights of cases (columns) that go with them.
 
     None if the linear program could not be solved.
 
     Examples
     --------
-    >>> shares, weights = best_mixture(np.array([[0.0, 1.0], [3.0, 0.0]]))
+    >>> shares, weights = best_mixture(np.array([[0.0, 1.0], [3.0, 0.0]]), np.zeros(2), np.ones(2))
     >>> shares.round(6), weights.round(6)
     (array([0.75, 0.25]), array([0.25, 0.75]))
     """
@@ -99,7 +114,7 @@ def best_mixture(values: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         b_ub=np.zeros(n_cuts),
         A_eq=np.append(np.ones(n_cases), 0.0)[None],
         b_eq=np.ones(1),
-        bounds=[(0, None)] * n_cases + [(None, None)],
+        bounds=[*zip(least_weights, most_weights, strict=True), (None, None)],
         method="highs-ds",
         options={"primal_feasibility_tolerance": LEAST_TOLERANCE, "dual_feasibility_tolerance": LEAST_TOLERANCE},
     )

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from rposst_opt.arrays import FloatArray
 from rposst_opt.certificate import BoolArray, CertificateCut, checked_values
+from rposst_opt.checking.one_set import limits_of
 from rposst_opt.errors import Unsupported
 from rposst_opt.losses import PiecewiseQuadratic
 from rposst_opt.measures import KOfN, Measure, Mixture
@@ -77,7 +78,7 @@ class RationalCuts:
     def least(self, cut: CertificateCut, cases: Sequence[int]) -> float:
         """What a cut proves for tests on these cases: a float that is not above its least value there."""
         values = self.values(cut)
-        least = min(values[case] for case in cases)
+        least = _least_average([values[case] for case in cases], *limits_of(self.problem, cases))
         nearest = float(least)
         return nearest if Fraction(nearest) <= least else math.nextafter(nearest, -math.inf)
 
@@ -242,3 +243,12 @@ def exact_noise_costs(problem: Problem) -> list[Fraction]:
     """κ s_x of every case; none if the problem has no noise."""
     noise = [] if problem.noise is None else problem.noise.tolist()
     return [Fraction(problem.noise_weight) * Fraction(each) for each in noise]
+
+
+def _least_average(values: Sequence[Fraction], least: FloatArray, most: FloatArray) -> Fraction:
+    """The least average of these values over weights within limits that sum to one (`assembly.least_average`)."""
+    weights, rest = [Fraction(weight) for weight in least.tolist()], 1 - sum(map(Fraction, least.tolist()))
+    for place in sorted(range(len(values)), key=values.__getitem__):
+        more = max(min(rest, Fraction(float(most[place])) - weights[place]), Fraction(0))
+        weights[place], rest = weights[place] + more, rest - more
+    return sum((weight * value for weight, value in zip(weights, values, strict=True)), rest * min(values))

@@ -15,6 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
+from rposst_opt.assembly import least_average
 from rposst_opt.certificate import (
     CHECK_TOLERANCE,
     BoolArray,
@@ -24,7 +25,7 @@ from rposst_opt.certificate import (
     problem_digest,
 )
 from rposst_opt.checking.hitting_sets import LinearRule, Search, as_bits, find_allowed_hitting_set, find_hitting_set
-from rposst_opt.checking.one_set import best_cut
+from rposst_opt.checking.one_set import best_cut, limits_of
 from rposst_opt.checking.rationals import RationalCuts
 from rposst_opt.errors import ProblemError
 from rposst_opt.problem import Need, Problem
@@ -186,8 +187,8 @@ class RoundedCuts:
             yield values if isinstance(values, str) else ~(values >= bound - self.allowance)
 
     def least(self, cut: CertificateCut, cases: Sequence[int]) -> float:
-        """What a cut proves for tests on these cases; nothing if it has overflown."""
-        least = float(cut.values(self.problem)[list(cases)].min())
+        """What a cut proves for tests on these cases, with weights within their limits; nothing if it has overflown."""
+        least = least_average(cut.values(self.problem)[list(cases)], *limits_of(self.problem, cases))
         return least if math.isfinite(least) else -math.inf
 
 
@@ -212,8 +213,6 @@ def _check_form(problem: Problem, certificate: Certificate, most_exceptions: int
         chosen = selectable & set(cases)
         if len(chosen) not in stated.sizes or set(cases) != chosen | required:
             raise Refused(f"exception {number} is no set of test cases that the problem asks for")
-    if Need.WEIGHT_LIMITS in problem.needs:
-        raise Refused("it is about weights without limits, and the problem has some")
 
 
 def _left_to_hit(problem: Problem, certificate: Certificate, cuts: Cuts) -> HittingProblem:

@@ -161,8 +161,6 @@ class Exact:
         parts = problem.needs & {Need.ANY_NUMBER, Need.WEIGHT_LIMITS}
         if parts and (self.top is not None or self.all_optimal):
             raise Unsupported("rankings are of sets of a fixed number of cases, with weights that have no limits.")
-        if Need.WEIGHT_LIMITS in parts and self.certificate:
-            raise Unsupported("certificates are about weights without limits: leave the limits out.")
         with running(budget) as run, reached_at(self.scheduler) as cluster:
             prove = _Prover(self, budget, run, cluster)
             return solve_in_parts(problem, prove, budget) if parts else prove(problem).candidate

@@ -98,11 +98,11 @@ class _LimitedSearch:
                 limit = Limit.SOLVER
                 break
             count = min(4 * count, MOST_SETTLED)
-        bound = min(self.bound, frontier, self.objective)
-        return Proved(
-            replace(ranked, test=self.best, lower_bound=bound, ranking=(), limit=limit, one_of_many=True),
-            relaxation_bound,
-        )
+        bound, proof = min(self.bound, frontier, self.objective), ranked.certificate
+        if proof is not None:  # its cuts rule out all sets but those it names, which a checker settles with limits
+            proof = None if limit is not None else replace(proof, bound=min(proof.bound, bound))
+        answer = replace(ranked, test=self.best, lower_bound=bound, ranking=(), limit=limit, one_of_many=True)
+        return Proved(replace(answer, certificate=proof), relaxation_bound)
 
     def _settle(self, ranked: Candidate) -> tuple[float, Limit | None]:
         """Settle the ranked sets that may be better; what all other sets cannot be below, and what has ended it.
