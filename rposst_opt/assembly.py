@@ -10,6 +10,7 @@ limits to weights bring two rules more. Solvers of programs are given these rows
 and the judge checks them all (`Rule.why_not`).
 """
 
+# Long because rules and the checks of what is given for them belong together, and the root has few modules.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum

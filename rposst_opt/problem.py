@@ -217,20 +217,24 @@ class Problem(ByValue, Shown):
                 raise ProblemError(f"test case {self.case_names[case]!r} is both required and forbidden.")
         set_field(self, "required_cases", required)
         set_field(self, "forbidden_cases", forbidden)
-        if size is None:
+        set_field(self, "rules", self._checked_rules(rules, given, size_is_open=size is None))
+        most = len(self.selectable_cases)
+        set_field(self, "size", checked_size(most if size is None else size, most, n_cases))
+        set_field(self, "offset", instance_of(bool, "offset", offset))
+        set_field(self, "scale", scale if scale is None else instance_of(Scale, "scale", scale))
+
+    def _checked_rules(self, rules: Rules | None, given: GivenRules, *, size_is_open: bool) -> Rules:
+        """The rules with what is given besides; without a size, any number of cases that a budget pays for."""
+        rules = Rules() if rules is None else instance_of(Rules, "rules", rules)
+        rules.check_fits(self.n_cases)
+        if size_is_open:
             if given.get("size_is", SizeIs.AT_MOST) != SizeIs.AT_MOST:
                 raise ProblemError("`size_is` goes with `size`: without one, any number may be chosen.")
             given["size_is"] = SizeIs.AT_MOST
-        rules = Rules() if rules is None else instance_of(Rules, "rules", rules)
-        rules.check_fits(n_cases)
-        set_field(self, "rules", changed_rules(rules, given, self.case_names) if given else rules)
-        if size is None:
-            if self.rules.budget is None:
-                raise ProblemError("`size` may be left out only where there is a `budget`.")
-            size = len(self.selectable_cases)
-        set_field(self, "size", checked_size(size, len(self.selectable_cases), n_cases))
-        set_field(self, "offset", instance_of(bool, "offset", offset))
-        set_field(self, "scale", scale if scale is None else instance_of(Scale, "scale", scale))
+        rules = changed_rules(rules, given, self.case_names) if given else rules
+        if size_is_open and rules.budget is None:
+            raise ProblemError("`size` may be left out only where there is a `budget`.")
+        return rules
 
     @classmethod
     def from_results(

@@ -260,7 +260,7 @@ def test_a_set_with_noise_is_solved_again_too() -> None:
 def test_a_linear_program_that_fails_costs_the_bound_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = ro.Problem(results=np.random.default_rng(1).random((4, 5)), size=2, measure=ro.CVaR(0.4))
     whole = ro.verify_certificate(problem, every_set_an_exception(problem, 0.9)).bound
-    monkeypatch.setattr(one_set, "best_mixture", lambda values: None)
+    monkeypatch.setattr(one_set, "best_mixture", lambda *given: None)
     outcome = ro.verify_certificate(problem, every_set_an_exception(problem, 0.9))
     assert outcome.holds and outcome.bound < whole
 
