@@ -289,7 +289,7 @@ def least_average(values: FloatArray, least: FloatArray, most: FloatArray) -> fl
 
     Examples
     --------
-    >>> least_average(np.array([1.0, 2.0, 4.0]), np.full(3, 0.1), np.full(3, 0.6))  # 0.6 of 1, 0.3 of 2, 0.1 of 4
+    >>> round(least_average(np.array([1.0, 2.0, 4.0]), np.full(3, 0.1), np.full(3, 0.6)), 9)  # 0.6, 0.3 and 0.1 of them
     1.6
     """
     weights, rest = least.astype(np.float64), 1.0 - float(least.sum())
