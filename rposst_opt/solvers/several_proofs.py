@@ -71,7 +71,8 @@ def _for_each_number(problem: Problem, prove: Prove, budget: Budget) -> Candidat
     assert best is not None  # some number of cases keeps the rules
     is_whole = best.certificate is not None and limit is None
     certificate = Certificate(bound=bound, cuts=tuple(cuts), exceptions=tuple(exceptions)) if is_whole else None
-    return replace(best, lower_bound=bound, limit=limit, certificate=certificate)
+    # The time is that of all searches, which the last one tells; what else is counted is its own.
+    return replace(best, lower_bound=bound, limit=limit, certificate=certificate, stats=candidate.stats)
 
 
 class _LimitedSearch:
