@@ -157,6 +157,11 @@ class Rules(ByValue):
         least = 0.0 if self.least_weights is None else float(self.least_weights[case])
         return least, 1.0 if self.most_weights is None else float(self.most_weights[case])
 
+    def limits_of(self, cases: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+        """The least and most weights of a set of cases; those that miss a sum of one by rounding alone give way."""
+        least, most = np.array([self.weight_limits(case) for case in cases]).T
+        return least / max(least.sum(), 1.0), most / min(most.sum(), 1.0)
+
     def rows(self, case_names: Sequence[str], *, weights_may_sum_to_less: bool = False) -> tuple[Rule, ...]:
         """All rules about the choice, in the order of their arguments.
 
@@ -280,6 +285,13 @@ def _ones(cases: Iterable[int], n_cases: int) -> FloatArray:
 def _range(values: FloatArray) -> str:
     least, greatest = brief_number(values.min()), brief_number(values.max())
     return least if least == greatest else f"{least} to {greatest}"
+
+
+def weights_between(least: FloatArray, most: FloatArray) -> FloatArray:
+    """Weights that sum to one, each as far between its limits as the others."""
+    room = most - least
+    weights: FloatArray = least + room * ((1.0 - least.sum()) / (room.sum() or 1.0))
+    return weights
 
 
 def least_average(values: FloatArray, least: FloatArray, most: FloatArray) -> float:

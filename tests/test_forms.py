@@ -173,7 +173,7 @@ def test_where_a_run_ends_early_the_curve_takes_what_its_neighbours_know(monkeyp
             return replace(solution, test=None, objective=np.inf, lower_bound=-np.inf, status=ro.Status.NO_TEST)
         return solution
 
-    monkeypatch.setattr("rposst_opt.reports.budgets.solve", tired)
+    monkeypatch.setattr("rposst_opt.reports.questions.solve", tired)
     table = budget_curve(problem, [1.0, 2.0, 3.0])
     assert table["objective"].iloc[1] == table["objective"].iloc[0]
     assert table["lower_bound"].iloc[1] == pytest.approx(table["lower_bound"].iloc[2])

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rposst_opt.arrays import FloatArray
-from rposst_opt.assembly import least_average
+from rposst_opt.assembly import least_average, weights_between
 from rposst_opt.certificate import CertificateCut
 from rposst_opt.problem import Problem
 
@@ -46,10 +46,8 @@ def best_cut(problem: Problem, cases: Sequence[int]) -> CertificateCut:
         The whole set, required cases included.
     """
     here, enough = list(cases), GOOD_ENOUGH * problem.unit
-    least_weights, most_weights = limits_of(problem, here)
-    room = most_weights - least_weights
-    weights = least_weights + room * ((1.0 - least_weights.sum()) / (room.sum() or 1.0))
-    shares = np.ones(1)
+    least_weights, most_weights = problem.rules.limits_of(here)
+    weights, shares = weights_between(least_weights, most_weights), np.ones(1)
     answers: list[Answer] = []
     values: list[FloatArray] = []
     least = np.inf
@@ -64,13 +62,6 @@ def best_cut(problem: Problem, cases: Sequence[int]) -> CertificateCut:
         if least - least_average(shares @ np.array(values), least_weights, most_weights) <= enough:
             break
     return mixed(answers[: len(shares)], shares)
-
-
-def limits_of(problem: Problem, cases: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-    """Between which the weights of these cases lie; limits that miss a sum of one by rounding alone give way."""
-    limits = np.array([problem.rules.weight_limits(case) for case in cases])
-    least, most = limits[:, 0], limits[:, 1]
-    return least / max(least.sum(), 1.0), most / min(most.sum(), 1.0)
 
 
 def answer_to(problem: Problem, cases: Sequence[int], weights: FloatArray) -> Answer:

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from rposst_opt.arrays import FloatArray
 from rposst_opt.certificate import BoolArray, CertificateCut, checked_values
-from rposst_opt.checking.one_set import limits_of
 from rposst_opt.errors import Unsupported
 from rposst_opt.losses import PiecewiseQuadratic
 from rposst_opt.measures import KOfN, Measure, Mixture
@@ -78,7 +77,7 @@ class RationalCuts:
     def least(self, cut: CertificateCut, cases: Sequence[int]) -> float:
         """What a cut proves for tests on these cases: a float that is not above its least value there."""
         values = self.values(cut)
-        least = _least_average([values[case] for case in cases], *limits_of(self.problem, cases))
+        least = _least_average([values[case] for case in cases], *self.problem.rules.limits_of(cases))
         nearest = float(least)
         return nearest if Fraction(nearest) <= least else math.nextafter(nearest, -math.inf)
 

@@ -25,7 +25,7 @@ from rposst_opt.certificate import (
     problem_digest,
 )
 from rposst_opt.checking.hitting_sets import LinearRule, Search, as_bits, find_allowed_hitting_set, find_hitting_set
-from rposst_opt.checking.one_set import best_cut, limits_of
+from rposst_opt.checking.one_set import best_cut
 from rposst_opt.checking.rationals import RationalCuts
 from rposst_opt.errors import ProblemError
 from rposst_opt.problem import Need, Problem
@@ -188,7 +188,7 @@ class RoundedCuts:
 
     def least(self, cut: CertificateCut, cases: Sequence[int]) -> float:
         """What a cut proves for tests on these cases, with weights within their limits; nothing if it has overflown."""
-        least = least_average(cut.values(self.problem)[list(cases)], *limits_of(self.problem, cases))
+        least = least_average(cut.values(self.problem)[list(cases)], *self.problem.rules.limits_of(cases))
         return least if math.isfinite(least) else -math.inf
 
 

@@ -172,7 +172,7 @@ def _show_forms(out: "Console", found: "Forms") -> None:
         )
         shown.add_row(str(number), f"{objective:.6g}", plain(weighed))
     out.print(shown)
-    known = "proved: the worst form cannot be better" if found.gap == 0 else f"the gap is {found.gap:.3g}"
-    if found.status.value == "optimal":
-        known = "proved: the worst form cannot be better"
+    is_proved = found.status.value == "optimal"
+    known = "proved: the worst form cannot be better" if is_proved else f"it may be better by {found.gap:.3g}"
     out.print(plain(f"Worst objective {found.worst:.6g}, bound {found.lower_bound:.6g}; {known}."))
+    out.print("Objectives are of the policies that tests are tuned on, in the units that were optimised.", markup=False)

@@ -5,18 +5,19 @@ in them is `Problem.objective`'s; `cases` and `weights` are tuples, of names and
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rposst_opt.backends import AUTO, solve
+from rposst_opt.backends import AUTO
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError
 from rposst_opt.measures import CVaR, KOfN, Mean, Measure, WorstCase
 from rposst_opt.problem import Problem
 from rposst_opt.reports.budgets import budget_curve as budget_curve
+from rposst_opt.reports.questions import Question
 from rposst_opt.solution import Solution
 from rposst_opt.unseen.runner import Tell, run_all
 
@@ -164,7 +165,7 @@ def sweep(
         part.
     """
     fractions = [float(fraction) for fraction in tail_fractions]
-    asked = [_Question(replace(problem, measure=CVaR(each)), backend, time_limit_seconds) for each in fractions]
+    asked = [Question(replace(problem, measure=CVaR(each)), backend, time_limit_seconds) for each in fractions]
     solutions = run_all(asked, jobs=jobs, scheduler=scheduler, tell=tell)
     answers = [_answer(each.problem, solution) for each, solution in zip(asked, solutions, strict=True)]
     rows = [{"tail_fraction": each, **answer} for each, answer in zip(fractions, answers, strict=True)]
@@ -208,7 +209,7 @@ def size_curve(
         `weights`, `limit` (what ended the run early, if anything did) and `seconds`. With a time limit, a row may be
         feasible only, or have no test at all.
     """
-    asked = [_Question(replace(problem, size=size), backend, time_limit_seconds) for size in sizes]
+    asked = [Question(replace(problem, size=size), backend, time_limit_seconds) for size in sizes]
     by_place = {place: known[each.size] for place, each in enumerate(asked) if known and each.size in known}
     solutions = run_all(asked, jobs=jobs, scheduler=scheduler, tell=tell, known=by_place)
     return _table(
@@ -247,7 +248,7 @@ def sensitivity(
         whole problem's optimum: what it would have cost not to have known the policy or target.
     """
     parts = [("nothing", -1, "", problem), *_leave_one_out(problem)]
-    asked = [_Question(rest, backend, time_limit_seconds) for _, _, _, rest in parts]
+    asked = [Question(rest, backend, time_limit_seconds) for _, _, _, rest in parts]
     solutions = run_all(asked, jobs=jobs, scheduler=scheduler, tell=tell)
     rows = [
         {"left_out": kind, "position": position, "name": name, **_answer(rest, solution)}
@@ -259,22 +260,6 @@ def sensitivity(
     ]
     table["cost"] = table["judged_by_all"] - table["judged_by_all"][0]
     return table
-
-
-@dataclass(frozen=True)
-class _Question:
-    """A problem to be solved, here or elsewhere."""
-
-    problem: Problem
-    backend: str
-    time_limit_seconds: float | None
-
-    @property
-    def size(self) -> int:
-        return self.problem.size
-
-    def run(self) -> Solution:
-        return solve(self.problem, self.backend, time_limit_seconds=self.time_limit_seconds)
 
 
 def _leave_one_out(problem: Problem) -> Iterator[tuple[str, int, str, Problem]]:

@@ -1,16 +1,16 @@
 """What does a test of each price bring? The best test for each budget: the curve of error against cost."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rposst_opt.backends import AUTO, solve
+from rposst_opt.backends import AUTO
 from rposst_opt.errors import ProblemError
 from rposst_opt.feasibility import all_rules, check_feasible, find_choice
 from rposst_opt.problem import Problem
+from rposst_opt.reports.questions import Question
 from rposst_opt.solution import Solution, Status
 from rposst_opt.unseen.runner import Tell, run_all
 
@@ -60,7 +60,7 @@ def budget_curve(
     if not asked:
         raise ProblemError("`budgets` must have at least one entry.")
     check_feasible(problem.with_rules(budget=asked[0]))  # who has the least can still buy a test
-    questions = [_Question(problem.with_rules(budget=budget), backend, time_limit_seconds) for budget in asked]
+    questions = [Question(problem.with_rules(budget=budget), backend, time_limit_seconds) for budget in asked]
     solutions = run_all(questions, jobs=jobs, scheduler=scheduler, tell=tell)
     return _never_rising(problem, asked, solutions)
 
@@ -80,18 +80,6 @@ def default_budgets(problem: Problem) -> list[float]:
     if not 0 < least < most:
         return sorted({least, most})
     return [*np.geomspace(least, most, BUDGETS)[:-1].tolist(), most]
-
-
-@dataclass(frozen=True)
-class _Question:
-    """A problem to be solved, here or elsewhere."""
-
-    problem: Problem
-    backend: str
-    time_limit_seconds: float | None
-
-    def run(self) -> Solution:
-        return solve(self.problem, self.backend, time_limit_seconds=self.time_limit_seconds)
 
 
 def _never_rising(problem: Problem, budgets: list[float], solutions: list[Solution]) -> pd.DataFrame:

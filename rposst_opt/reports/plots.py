@@ -235,11 +235,7 @@ def size_curve(table: pd.DataFrame) -> Figure:
     ordered = table.sort_values("size")
     found = ordered[np.isfinite(ordered["objective"])]
     axes.plot(ordered["size"], numbers(ordered, "objective"), color=BLUE, linewidth=1.2)
-    for status, label, fill in ((Status.OPTIMAL, "proved optimal", BLUE), (Status.FEASIBLE, "not proved", "white")):
-        points = found[found["status"] == status]
-        if len(points):
-            look: dict[str, Any] = {"color": BLUE, "markerfacecolor": fill, "markersize": 5, "zorder": 4}
-            axes.plot(points["size"], points["objective"], "o", label=label, **look)
+    _draw_answers(axes, found, "size")
     axes.set_xlim(table["size"].min() - 0.5, table["size"].max() + 0.7)
     axes.margins(y=0.15)
     bounds = found["lower_bound"][np.isfinite(found["lower_bound"])]
@@ -265,11 +261,7 @@ def budget_curve(table: pd.DataFrame) -> Figure:
     if len(found):
         ends = [*found["budget"], float(found["budget"].iloc[-1]) * 1.05]
         axes.step(ends, [*found["objective"], found["objective"].iloc[-1]], where="post", color=BLUE, linewidth=1.2)
-    for status, label, fill in ((Status.OPTIMAL, "proved optimal", BLUE), (Status.FEASIBLE, "not proved", "white")):
-        points = found[found["status"] == status]
-        if len(points):
-            look: dict[str, Any] = {"color": BLUE, "markerfacecolor": fill, "markersize": 5, "zorder": 4}
-            axes.plot(points["budget"], points["objective"], "o", label=label, **look)
+    _draw_answers(axes, found, "budget")
     if len(found) and found["budget"].min() > 0 and found["budget"].max() > WIDE * found["budget"].min():
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
@@ -280,6 +272,15 @@ def budget_curve(table: pd.DataFrame) -> Figure:
     if len(found):
         axes.legend(**BESIDE)
     return figure
+
+
+def _draw_answers(axes: Axes, found: pd.DataFrame, against: str) -> None:
+    """A dot for every test: filled if it is proved."""
+    for status, label, fill in ((Status.OPTIMAL, "proved optimal", BLUE), (Status.FEASIBLE, "not proved", "white")):
+        points = found[found["status"] == status]
+        if len(points):
+            look: dict[str, Any] = {"color": BLUE, "markerfacecolor": fill, "markersize": 5, "zorder": 4}
+            axes.plot(points[against], points["objective"], "o", label=label, **look)
 
 
 def _draw_intervals(axes: Axes, unproved: pd.DataFrame) -> None:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rposst_opt.arrays import FloatArray
-from rposst_opt.assembly import least_average
+from rposst_opt.assembly import least_average, weights_between
 from rposst_opt.errors import BackendFailure
 from rposst_opt.problem import Problem
 
@@ -41,18 +41,14 @@ class LimitedWeights:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        limits = np.array([problem.rules.weight_limits(case) for case in range(problem.n_cases)])
-        self.least, self.most = limits[:, 0], limits[:, 1]
         self._cuts: list[FloatArray] = []  # over all cases, in units of the largest objective
 
     def settle(self, cases: tuple[int, ...]) -> Settled:
         """The best weights of these cases within their limits."""
         problem, places = self.problem, list(cases)
         upper, best, lower = np.inf, np.empty(0), -np.inf
-        least, most = self._limits(places)
-        room = most - least
-        share = (1.0 - least.sum()) / room.sum() if room.sum() > 0 else 0.0
-        weights = least + share * room
+        least, most = problem.rules.limits_of(places)
+        weights = weights_between(least, most)
         for _ in range(MOST_CUTS):
             test = problem.test(cases=cases, weights=weights)
             value = problem.objective(test) / problem.unit
@@ -64,11 +60,6 @@ class LimitedWeights:
             if upper - lower <= TOLERANCE:
                 break
         return Settled(lower * problem.unit, upper * problem.unit, best)
-
-    def _limits(self, places: list[int]) -> tuple[FloatArray, FloatArray]:
-        """The limits of these cases; where they keep weights from summing to one by rounding alone, they give way."""
-        least, most = self.least[places], self.most[places]
-        return least / max(least.sum(), 1.0), most / min(most.sum(), 1.0)
 
     def _best_against_cuts(
         self, places: list[int], least: FloatArray, most: FloatArray

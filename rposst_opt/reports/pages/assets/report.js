@@ -268,29 +268,32 @@ const Report = (() => {
     return [...lines, ...(cases.length > 8 ? [`and ${cases.length - 8} more`] : [])].join("<br>");
   }
 
-  function sizesChart({ size, objective, bound, tests, own }) {
+  // The best test for each size, or for each budget, and a whisker down to what is proved; the report's own is marked.
+  function bestTests({ at, objective, bound, tests, own }, hover, line = {}) {
     return {
-      traces: [
-        {
-          x: size,
-          y: objective,
-          error_y: {
-            type: "data",
-            symmetric: false,
-            array: size.map(() => 0),
-            arrayminus: objective.map((value, place) => (bound[place] === null ? 0 : value - bound[place])),
-            color: colour("faint"),
-          },
-          text: tests.map(caseList),
-          mode: "lines+markers",
-          line: { color: colour("blue"), width: 2 },
-          marker: {
-            size: size.map((m) => (m === own ? 13 : 8)),
-            color: size.map((m) => colour(m === own ? "orange" : "blue")),
-          },
-          hovertemplate: "%{x} cases: %{y:.6~g}<br>%{text}<extra></extra>",
-        },
-      ],
+      x: at,
+      y: objective,
+      error_y: {
+        type: "data",
+        symmetric: false,
+        array: at.map(() => 0),
+        arrayminus: objective.map((value, place) => (bound[place] === null ? 0 : value - bound[place])),
+        color: colour("faint"),
+      },
+      text: tests.map(caseList),
+      mode: "lines+markers",
+      line: { color: colour("blue"), width: 2, ...line },
+      marker: {
+        size: at.map((value) => (value === own ? 13 : 8)),
+        color: at.map((value) => colour(value === own ? "orange" : "blue")),
+      },
+      hovertemplate: `${hover}: %{y:.6~g}<br>%{text}<extra></extra>`,
+    };
+  }
+
+  function sizesChart({ size, ...rest }) {
+    return {
+      traces: [bestTests({ at: size, ...rest }, "%{x} cases")],
       layout: {
         xaxis: { title: { text: "test cases in the small test" }, tickvals: size },
         yaxis: { title: { text: "objective" }, rangemode: "tozero" },
@@ -298,30 +301,10 @@ const Report = (() => {
     };
   }
 
-  function budgetsChart({ budget, objective, bound, tests, own }) {
+  function budgetsChart({ budget, ...rest }) {
     const wide = budget[0] > 0 && budget[budget.length - 1] > 20 * budget[0];
     return {
-      traces: [
-        {
-          x: budget,
-          y: objective,
-          error_y: {
-            type: "data",
-            symmetric: false,
-            array: budget.map(() => 0),
-            arrayminus: objective.map((value, place) => (bound[place] === null ? 0 : value - bound[place])),
-            color: colour("faint"),
-          },
-          text: tests.map(caseList),
-          mode: "lines+markers",
-          line: { color: colour("blue"), width: 2, shape: "hv" },
-          marker: {
-            size: budget.map((value) => (value === own ? 13 : 8)),
-            color: budget.map((value) => colour(value === own ? "orange" : "blue")),
-          },
-          hovertemplate: "a budget of %{x:.6~g}: %{y:.6~g}<br>%{text}<extra></extra>",
-        },
-      ],
+      traces: [bestTests({ at: budget, ...rest }, "a budget of %{x:.6~g}", { shape: "hv" })],
       layout: {
         xaxis: { title: { text: "budget" }, type: wide ? "log" : "linear" },
         yaxis: { title: { text: "objective" }, rangemode: "tozero" },
