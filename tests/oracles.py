@@ -3,7 +3,7 @@
 from itertools import combinations
 
 import numpy as np
-from scipy.optimize import linprog
+from linear_programs import linear_program
 
 import rposst_opt as ro
 
@@ -25,14 +25,13 @@ def cutting_plane_optimum(problem: ro.Problem, cases: tuple[int, ...], tolerance
         test = problem.test(cases=cases, weights=weights)
         best = min(best, problem.objective(test) / problem.unit)
         cuts.append(problem.cut(test)[list(cases)] / problem.unit)
-        outcome = linprog(
+        outcome = linear_program(
             np.append(np.zeros(width), 1.0),
             A_ub=np.column_stack([cuts, -np.ones(len(cuts))]),
             b_ub=np.zeros(len(cuts)),
             A_eq=[[1.0] * width + [0.0]],
             b_eq=[1.0],
             bounds=[(0, 1)] * width + [(None, None)],
-            options=TIGHT,
         )
         if best - outcome.fun <= tolerance:
             return float(best * problem.unit)

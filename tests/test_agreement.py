@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from instances import INSTANCES
-from scipy.optimize import linprog
+from linear_programs import linear_program
 from strategies import problems
 
 import rposst_opt as ro
@@ -54,7 +54,7 @@ def best_by_linear_programming(problem: ro.Problem, cases: tuple[int, ...]) -> t
     chosen, policies = table.shape
     ones, nothing = np.eye(policies), np.zeros((policies, policies))
     flat, column = np.zeros((policies, 1)), np.ones((policies, 1))
-    optimum = linprog(
+    optimum = linear_program(
         [*[0.0] * chosen, 1.0, *[0.0] * policies, *(problem.probabilities[:, 0] / TAIL_FRACTION)],
         A_ub=np.block(
             [

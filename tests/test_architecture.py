@@ -27,7 +27,7 @@ LAYERS = (
 )
 IN_THE_CLI = "rposst_opt.__main__"  # where the command begins: it stands at the root, and belongs to the last room
 FORMULATIONS_MAY_IMPORT = {"rposst_opt.solvers.exact", "rposst_opt.solvers.simultaneous"}  # besides the root
-MOST_MODULES_AT_THE_ROOT = 16
+MOST_MODULES_AT_THE_ROOT = 17
 MOST_LINES_OF_A_FUNCTION, MOST_LINES_OF_A_FILE = 60, 450
 EXCUSE = "# Long because "
 

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from strategies import problems
 
 import rposst_opt as ro
-from rposst_opt.checking import one_set
 from rposst_opt.checking.one_set import best_cut
+from rposst_opt.cut_program import CutProgram
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.files.records import as_json, certificate_record, read_certificate
 from rposst_opt.solvers import exact, ladder
@@ -260,7 +260,8 @@ def test_a_set_with_noise_is_solved_again_too() -> None:
 def test_a_linear_program_that_fails_costs_the_bound_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = ro.Problem(results=np.random.default_rng(1).random((4, 5)), size=2, measure=ro.CVaR(0.4))
     whole = ro.verify_certificate(problem, every_set_an_exception(problem, 0.9)).bound
-    monkeypatch.setattr(one_set, "best_mixture", lambda *given: None)
+    solve = CutProgram.solve
+    monkeypatch.setattr(CutProgram, "solve", lambda program: solve(program)._replace(is_solved=False))
     outcome = ro.verify_certificate(problem, every_set_an_exception(problem, 0.9))
     assert outcome.holds and outcome.bound < whole
 

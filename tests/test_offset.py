@@ -10,9 +10,9 @@ import pytest
 from commands import Run
 from hypothesis import given
 from hypothesis import strategies as st
+from linear_programs import linear_program
 from provers import assert_proves, provers_here
 from sample_files import write_table
-from scipy.optimize import linprog
 from strategies import problems
 
 import rposst_opt as ro
@@ -36,7 +36,7 @@ def least_objective(problem: ro.Problem, cases: tuple[int, ...]) -> float:
     scores = np.hstack([rows, np.ones((d, 1))])
     others = np.hstack([-np.ones((d, 1)), -np.eye(d)])
     nothing = np.zeros((1, d + 1))
-    outcome = linprog(
+    outcome = linear_program(
         np.concatenate([np.zeros(m + 1), [1.0], scenarios.probabilities / tail]),
         A_ub=np.vstack(
             [
@@ -50,7 +50,6 @@ def least_objective(problem: ro.Problem, cases: tuple[int, ...]) -> float:
         b_ub=np.concatenate([scenarios.full_scores, -scenarios.full_scores, [1.0, high, -low]]),
         bounds=[(0, None)] * m + [(None, None)] * 2 + [(0, None)] * d,
     )
-    assert outcome.status == 0, outcome.message
     return float(outcome.fun)
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import linprog
+from linear_programs import linear_program
 from sklearn.base import clone, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
@@ -50,7 +50,7 @@ def least_worst_error(X: Any, y: Any, size: int, *, without: tuple[int, ...] = (
     best = np.inf
     for cases in itertools.combinations([case for case in range(X.shape[1]) if case not in without], size):
         chosen, ones = X[:, cases], np.ones((len(X), 1))
-        program = linprog(
+        program = linear_program(
             [*np.zeros(size), 1.0],
             A_ub=np.vstack([np.hstack([chosen, -ones]), np.hstack([-chosen, -ones])]),
             b_ub=np.concatenate([y, -y]),

@@ -20,11 +20,11 @@ import numpy as np
 from rposst_opt.arrays import FloatArray
 from rposst_opt.assembly import least_average, weights_between
 from rposst_opt.certificate import CertificateCut
+from rposst_opt.cut_program import CutProgram
 from rposst_opt.problem import Problem
 
 GOOD_ENOUGH = 1e-10  # in units of the largest loss: a bound that is nearer to the objective is not sought
 MOST_ROUNDS = 200
-LEAST_TOLERANCE = 1e-10  # of a linear program: HiGHS takes no smaller one
 
 
 class Answer(NamedTuple):
@@ -48,6 +48,7 @@ def best_cut(problem: Problem, cases: Sequence[int]) -> CertificateCut:
     here, enough = list(cases), GOOD_ENOUGH * problem.unit
     least_weights, most_weights = problem.rules.limits_of(here)
     weights, shares = weights_between(least_weights, most_weights), np.ones(1)
+    program = CutProgram(least_weights, most_weights)
     answers: list[Answer] = []
     values: list[FloatArray] = []
     least = np.inf
@@ -55,10 +56,11 @@ def best_cut(problem: Problem, cases: Sequence[int]) -> CertificateCut:
         answers.append(answer_to(problem, here, weights))
         values.append(mixed(answers[-1:], np.ones(1)).values(problem)[here])
         least = min(least, float(weights @ values[-1]))
-        found = best_mixture(np.array(values) / problem.unit, least_weights, most_weights)
-        if found is None:
+        program.add(values[-1] / problem.unit)
+        reply = program.solve()
+        if not reply.is_solved:
             break
-        shares, weights = found
+        weights, shares = reply.weights, reply.shares
         if least - least_average(shares @ np.array(values), least_weights, most_weights) <= enough:
             break
     return mixed(answers[: len(shares)], shares)
@@ -81,35 +83,3 @@ def mixed(answers: Sequence[Answer], shares: FloatArray) -> CertificateCut:
     tail_weights, pulls, direction = (shares @ np.array(parts) for parts in zip(*answers, strict=True))
     total = tail_weights.sum()
     return CertificateCut.from_dense(tail_weights / total, pulls / total, noise_direction=direction)
-
-
-def best_mixture(
-    values: FloatArray, least_weights: FloatArray, most_weights: FloatArray
-) -> tuple[FloatArray, FloatArray] | None:
-    """Shares of cuts (rows) for the greatest least value, and the weights of cases (columns) that go with them.
-
-    None if the linear program could not be solved.
-
-    Examples
-    --------
-    >>> shares, weights = best_mixture(np.array([[0.0, 1.0], [3.0, 0.0]]), np.zeros(2), np.ones(2))
-    >>> shares.round(6), weights.round(6)
-    (array([0.75, 0.25]), array([0.25, 0.75]))
-    """
-    from scipy.optimize import linprog
-
-    n_cuts, n_cases = values.shape
-    done = linprog(  # the least number that no cut exceeds at the weights
-        c=np.append(np.zeros(n_cases), 1.0),
-        A_ub=np.hstack([values, -np.ones((n_cuts, 1))]),
-        b_ub=np.zeros(n_cuts),
-        A_eq=np.append(np.ones(n_cases), 0.0)[None],
-        b_eq=np.ones(1),
-        bounds=[*zip(least_weights, most_weights, strict=True), (None, None)],
-        method="highs-ds",
-        options={"primal_feasibility_tolerance": LEAST_TOLERANCE, "dual_feasibility_tolerance": LEAST_TOLERANCE},
-    )
-    if not done.success:
-        return None
-    shares, weights = np.maximum(-done.ineqlin.marginals, 0.0), np.maximum(done.x[:-1], 0.0)
-    return shares / shares.sum(), weights / weights.sum()

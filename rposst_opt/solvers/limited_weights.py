@@ -20,12 +20,12 @@ import numpy as np
 
 from rposst_opt.arrays import FloatArray
 from rposst_opt.assembly import least_average, weights_between
+from rposst_opt.cut_program import CutProgram
 from rposst_opt.errors import BackendFailure
 from rposst_opt.problem import Problem
 
 TOLERANCE = 1e-10  # in units of the largest objective, to which one set is settled
 MOST_CUTS = 1_000  # for one set: curved losses take the most
-LINPROG = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
 class Settled(NamedTuple):
@@ -48,37 +48,19 @@ class LimitedWeights:
         problem, places = self.problem, list(cases)
         upper, best, lower = np.inf, np.empty(0), -np.inf
         least, most = problem.rules.limits_of(places)
-        weights = weights_between(least, most)
+        weights, program = weights_between(least, most), CutProgram(least, most, [cut[places] for cut in self._cuts])
         for _ in range(MOST_CUTS):
             test = problem.test(cases=cases, weights=weights)
             value = problem.objective(test) / problem.unit
             if value < upper:
                 upper, best = value, weights
             self._cuts.append(problem.cut(test) / problem.unit)
-            weights, mixture = self._best_against_cuts(places, least, most)
+            program.add(self._cuts[-1][places])
+            reply = program.solve()
+            if not reply.is_solved:
+                raise BackendFailure("HiGHS could not weigh cases within limits.")
+            weights, mixture = reply.weights, reply.shares @ np.array(self._cuts)[:, places]
             lower = max(lower, least_average(mixture, least, most))
             if upper - lower <= TOLERANCE:
                 break
         return Settled(lower * problem.unit, upper * problem.unit, best)
-
-    def _best_against_cuts(
-        self, places: list[int], least: FloatArray, most: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """The weights that do best against all cuts so far, and the mixture of cuts that shows it."""
-        from scipy.optimize import linprog
-
-        cuts = np.array(self._cuts)[:, places]
-        outcome = linprog(
-            np.append(np.zeros(len(places)), 1.0),
-            A_ub=np.column_stack([cuts, -np.ones(len(cuts))]),
-            b_ub=np.zeros(len(cuts)),
-            A_eq=np.append(np.ones(len(places)), 0.0)[None],
-            b_eq=np.ones(1),
-            bounds=[*zip(least, most, strict=True), (None, None)],
-            options=LINPROG,
-        )
-        if outcome.x is None:
-            raise BackendFailure(f"SciPy's linprog could not weigh cases within limits: {outcome.message}")
-        weights = np.clip(outcome.x[:-1], least, most)
-        shares = np.maximum(-outcome.ineqlin.marginals, 0.0)
-        return weights / weights.sum(), (shares / shares.sum()) @ cuts

@@ -21,6 +21,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
+from rposst_opt.cut_program import CutProgram
 from rposst_opt.problem import Problem
 from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays, without_noise
 from rposst_opt.solvers.kernels.regret_matching import make_tuple_run, play_tuple
@@ -77,7 +78,7 @@ class Relaxation:
         self.weights = np.full(len(rows), 1 / len(rows))
         self.value, self.bound, self.work = np.inf, -np.inf, 0.0
         self._cuts: list[FloatArray] = []
-        self._program: _Program | None = None
+        self._program: CutProgram | None = None
 
     def play(self) -> None:
         """Begin with regret matching+."""
@@ -97,12 +98,13 @@ class Relaxation:
 
     def close_in(self, cuts: int = MOST_CUTS, out_of_time: Callable[[], bool] = lambda: False) -> None:
         """Go on with cutting planes, for so many programs at most, until the bound is near enough to the value."""
-        self._program = self._program or _Program(self._cuts)
+        n_cases = len(self.rows)
+        self._program = self._program or CutProgram(np.zeros(n_cases), np.ones(n_cases), self._cuts)
         for _ in range(cuts):
             if self.is_settled or out_of_time():
                 break
-            proposed, value, mixture = self._program.solve()
-            self.work += 20.0 * len(self._cuts) * len(self.rows)
+            proposed, value, mixture, _ = self._program.solve()
+            self.work += 20.0 * len(self._cuts) * n_cases
             self.bound = max(self.bound, float((mixture @ np.array(self._cuts)).min()) - SLACK)
             nearness = self._nearness()
             if self._ask(nearness * self.weights + (1 - nearness) * proposed) @ proposed <= value + VIOLATED:
@@ -139,48 +141,3 @@ class Relaxation:
         if self._program is not None:
             self._program.add(cut)
         return cut
-
-
-class _Program:
-    """Least t with t ≥ c^k · w for every cut k, over weights w on the simplex; HiGHS goes on from its last basis."""
-
-    def __init__(self, cuts: list[FloatArray]) -> None:
-        import highspy
-
-        self._infinity = highspy.kHighsInf
-        self._n = len(cuts[0])
-        self._places = np.arange(self._n + 1, dtype=np.int32)
-        self._model = highspy.Highs()
-        self._model.silent()
-        # One thread; but not by the option "threads", for HiGHS solves nothing if others in this process had another.
-        self._model.setOptionValue("parallel", "off")
-        for tolerance in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
-            self._model.setOptionValue(tolerance, 1e-10)  # the least that HiGHS takes
-        low, high = np.zeros(self._n + 1), np.ones(self._n + 1)
-        low[-1], high[-1] = -self._infinity, self._infinity
-        self._model.addVars(self._n + 1, low, high)
-        self._model.changeColCost(self._n, 1.0)
-        self._model.addRow(1.0, 1.0, self._n, self._places[:-1], np.ones(self._n))
-        for cut in cuts:
-            self.add(cut)
-
-    def add(self, cut: FloatArray) -> None:
-        """One more cut."""
-        self._model.addRow(0.0, self._infinity, self._n + 1, self._places, np.append(-cut, 1.0))
-
-    def solve(self) -> tuple[FloatArray, float, FloatArray]:
-        """The weights that the cuts leave best, their value, and a mixture of the cuts, a distribution in any case."""
-        self._model.run()
-        solution = self._model.getSolution()
-        return (
-            _distribution(np.array(solution.col_value[:-1])),
-            float(solution.col_value[-1]),
-            _distribution(np.array(solution.row_dual[1:])),
-        )
-
-
-def _distribution(values: FloatArray) -> FloatArray:
-    """Clip and scale what a solver has left of a distribution; all alike if that is nothing."""
-    clipped: FloatArray = np.maximum(values, 0.0)
-    total = float(clipped.sum())
-    return clipped / total if total > 0 else np.full(len(values), 1 / len(values))
