@@ -19,7 +19,7 @@ import rposst_opt as ro
 from rposst_opt import analysis
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.results import first_alike, targets_of
-from rposst_opt.solvers import exact, local_search, ties
+from rposst_opt.solvers import climber, exact, local_search, ties
 from rposst_opt.solvers.canonical import Weighed, Weigher, least_squares_weights
 from rposst_opt.solvers.exact import Exact
 from rposst_opt.solvers.kernels import compiling
@@ -100,8 +100,9 @@ def test_without_the_choice_among_ties_they_would(monkeypatch: pytest.MonkeyPatc
 def test_they_do_not_choose_the_answer_of_local_search_either(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(moved_by_rounding(PROBLEMS, seed=9, backend="local-search", kicks=1, threads=1)) == 0
     monkeypatch.setattr(local_search, "rounded_arrays", lambda arrays: arrays)
-    monkeypatch.setattr(local_search, "DIGITS", 17)
-    monkeypatch.setattr(local_search, "IMPROVEMENT", 0.0)
+    for module in (local_search, climber):
+        monkeypatch.setattr(module, "DIGITS", 17)
+        monkeypatch.setattr(module, "IMPROVEMENT", 0.0)
     assert any(moved_by_rounding(PROBLEMS, seed=9, backend="local-search", kicks=1, threads=1))
 
 

@@ -18,7 +18,7 @@ from rposst_opt.backends.iterative import select_iteratively
 from rposst_opt.contract import Budget, Progress
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.results import targets_of
-from rposst_opt.solvers import local_search
+from rposst_opt.solvers import climber, local_search
 from rposst_opt.solvers.kernels.cut_mixture import make_cut_mixture
 from rposst_opt.solvers.kernels.problem_arrays import scaled_problem_arrays
 from rposst_opt.solvers.kernels.swaps import settle_rows
@@ -121,7 +121,7 @@ def test_what_is_settled_is_settled_where_very_many_weights_are_as_good(
         gaps.append(upper - lower)
         return lower, upper
 
-    monkeypatch.setattr(local_search, "settle_rows", watched)
+    monkeypatch.setattr(climber, "settle_rows", watched)
     for seed in range(9):
         rng = np.random.default_rng(seed)
         chances = 1 / (1 + np.exp(-1.5 * rng.normal(size=(n_items, 1)) - rng.normal(size=(1, n_models))))

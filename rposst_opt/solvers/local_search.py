@@ -6,7 +6,8 @@ long as it may, and says how far from the best possible it can be at most:
 *The bound.* Weights on m cases are weights on all cases, so the optimum over all of them, without a limit on their
 number, bounds every test (`solvers.relaxation`). It is closed in on after the first climb. Where m is large enough, the
 test found by then often is as good as weights on all cases: then the mixture of cuts that proves its weights may prove
-it, and if not, the relaxation has less far to go.
+it, and if not, the relaxation has less far to go. Beside an exact search, which has need of it, there is a second bound
+(`solvers.told_apart`), for tests of few cases where all of them together would determine the full score.
 
 With noise the relaxation is that of the losses alone, to which the least noise of any test is added: weights on very
 many cases have next to none, so a relaxation of both together would say less, and take far longer.
@@ -32,35 +33,32 @@ are those that `solvers.canonical` defines.
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from rposst_opt.arrays import BoolArray, FloatArray, IntArray
-from rposst_opt.assembly import Rule
+from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.feasibility import all_rules, find_choice
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.canonical import Weigher
+from rposst_opt.solvers.climber import DIGITS, IMPROVEMENT, TOLERANCE, Climber, Found, heaviest_first
 from rposst_opt.solvers.kernels.cut_mixture import make_cut_mixture
-from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays, rounded_arrays, scaled_problem_arrays
+from rposst_opt.solvers.kernels.problem_arrays import rounded_arrays, scaled_problem_arrays
 from rposst_opt.solvers.kernels.swaps import find_swap, price_cases, settle_rows, try_additions
 from rposst_opt.solvers.kernels.tuple_game import CALLS, STEPS, make_tuple_game
 from rposst_opt.solvers.relaxation import MOST_CUTS, SLACK, Relaxation, least_loss, least_noise
 from rposst_opt.solvers.running import available_cores, check_counts, running
+from rposst_opt.solvers.told_apart import ToldApart
 
-# In units of the largest loss there can be:
-TOLERANCE = 1e-11  # to which one tuple is solved
-IMPROVEMENT = 1e-9  # a swap must be better by this
-PROVED = 4e-9  # so near to its bound a test is the best: its value is that of rounded numbers
+# In units of the largest loss there can be: so near to its bound a test is the best, whose value is of rounded numbers.
+PROVED = 4e-9
 
-DIGITS = 8  # of prices and weights that are told apart
 CLIMBERS = 8  # however many threads there are, so that the answer does not depend on them
-SWAPS_AT_ONCE = 64  # between two looks at the clock
 FIRST_CLIMB_SHARE, RELAXATION_SHARE = 0.4, 0.2  # of the time limit, at most
 CUTS_AT_ONCE = 10  # of the relaxation
 WORTH_PROVING = 0.02  # of what is not proved of the best test: where less can be, kicks take turns with it
@@ -128,145 +126,6 @@ class LocalSearch:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """A set of cases, the required ones first, with its best weights and their objective."""
-
-    rows: IntArray
-    weights: FloatArray
-    value: float
-
-    @property
-    def position(self) -> list[int]:
-        """What sets that are equally good are told apart by."""
-        return sorted(self.rows.tolist())
-
-
-def _cheapest_first(cases: IntArray, prices: FloatArray) -> IntArray:
-    """These cases by price; those that cost the same up to rounding by position."""
-    return cases[np.argsort(np.round(prices[cases], DIGITS), kind="stable")]
-
-
-def _heaviest_first(cases: IntArray, weights: FloatArray) -> IntArray:
-    """These cases by weight; those that weigh the same up to rounding in the order they come in."""
-    return cases[np.argsort(-np.round(weights, DIGITS), kind="stable")]
-
-
-class _Climber:
-    """Someone who swaps cases, with cuts and random numbers of their own."""
-
-    def __init__(self, arrays: ProblemArrays, problem: Problem, method: LocalSearch, seed: int) -> None:
-        self.arrays, self.breadth = arrays, method.breadth
-        self.effort = math.inf if method.effort is None else method.effort
-        self.n_fixed, self.n_rows = len(problem.required_cases), problem.n_chosen
-        self.rules = problem.choice_rules if problem.rules.choose else ()
-        self.required = np.array(problem.required_cases, dtype=np.int64)
-        self.selectable = np.array(problem.selectable_cases, dtype=np.int64)
-        self.workspace, self.mixture = make_tuple_game(arrays, self.n_rows), make_cut_mixture(arrays)
-        self.prices = np.empty(problem.n_cases)
-        self.rng = np.random.default_rng(seed)
-        self.settled = 0
-
-    @property
-    def effort_left(self) -> int:
-        """How many sets it may still settle, up to some."""
-        return int(min(max(self.effort - self.settled, 0), SWAPS_AT_ONCE))
-
-    @property
-    def has_done_enough(self) -> bool:
-        """Whether it has settled as many sets as it may."""
-        return self.effort_left == 0
-
-    def settle(self, rows: IntArray) -> Found:
-        """The best weights of these cases; the mixture and the prices are theirs afterwards."""
-        self.settled += 1
-        _, value = settle_rows(rows, TOLERANCE, self.arrays, self.workspace, self.mixture)
-        price_cases(self.arrays, self.mixture, self.prices)
-        return Found(rows.copy(), self.workspace.vectors[1, : len(rows)].copy(), value)
-
-    def grow(self, out_of_time: Callable[[], bool]) -> Found:
-        """Add one case at a time, the best one; when time is out or enough is done, the cheapest ones."""
-        rows, candidates = self.required, self.selectable
-        self.prices.fill(-math.inf)
-        while len(rows) < self.n_rows:
-            if len(rows):
-                self.settle(rows)
-                candidates = _cheapest_first(np.sort(candidates), self.prices)
-            if out_of_time() or self.has_done_enough:
-                return self.settle(np.concatenate([rows, candidates[: self.n_rows - len(rows)]]))
-            chosen, _, tried = try_additions(rows, candidates, TOLERANCE, self.arrays, self.workspace, self.prices)
-            self.settled += tried
-            rows, candidates = np.append(rows, candidates[chosen]), np.delete(candidates, chosen)
-        return self.settle(rows)
-
-    def climb(self, found: Found, out_of_time: Callable[[], bool]) -> Found:
-        """Swap cases as long as that helps."""
-        rows = found.rows.copy()
-        found = self.settle(rows)
-        while True:
-            outside = self._outside(rows)
-            cheap = outside[self.prices[outside] < found.value - IMPROVEMENT]
-            candidates = _cheapest_first(cheap, self.prices)[: self.breadth]
-            places = self.n_fixed + np.argsort(np.round(found.weights[self.n_fixed :], DIGITS), kind="stable")
-            allowed = allowed_swaps(self.rules, rows, places, candidates)
-            swap, total, helped = 0, len(places) * len(candidates), 0
-            while swap < total and not helped and not (self.has_done_enough or out_of_time()):
-                before = swap
-                swap, helped = find_swap(
-                    rows,
-                    places,
-                    candidates,
-                    allowed,
-                    swap,
-                    self.effort_left,
-                    found.value - IMPROVEMENT,
-                    TOLERANCE,
-                    self.arrays,
-                    self.workspace,
-                )
-                self.settled += swap - before + helped
-            better = self.settle(rows) if helped else found
-            if not better.value < found.value:
-                return found  # also where rounding has spoiled what looked like help
-            found = better
-
-    def kick(self, found: Found) -> IntArray:
-        """Swap a few cases at random, for cheap ones rather than for dear ones."""
-        self.settle(found.rows)
-        rows = found.rows.copy()
-        outside = self._outside(rows)
-        count = min(len(outside), len(rows) - self.n_fixed, int(self.rng.integers(1, 5)))
-        near = _cheapest_first(outside, self.prices)[: max(4 * self.breadth, count)]
-        places = self.n_fixed + self.rng.choice(len(rows) - self.n_fixed, count, replace=False)
-        if not self.rules:
-            rows[places] = self.rng.choice(near, count, replace=False)
-            return rows
-        for place in places:  # one after the other, each for a case that keeps the rules
-            near = np.setdiff1d(near, rows)
-            fitting = near[allowed_swaps(self.rules, rows, np.array([place]), near)[:, 0]]
-            rows[place] = self.rng.choice(fitting) if len(fitting) else rows[place]
-        return rows
-
-    def _outside(self, rows: IntArray) -> IntArray:
-        """The cases that may be chosen and are not among these, ascending."""
-        is_outside = np.full(len(self.prices), True)  # np.setdiff1d would sort, and take ten times as long
-        is_outside[rows] = False
-        outside: IntArray = self.selectable[is_outside[self.selectable]]
-        return outside
-
-
-def allowed_swaps(rules: Sequence[Rule], rows: IntArray, places: IntArray, candidates: IntArray) -> BoolArray:
-    """Whether each candidate may take each of these places of the set; empty if there are no rules."""
-    if not rules:
-        return np.empty((0, 0), dtype=np.bool_)
-    allowed = np.full((len(candidates), len(places)), True)
-    for rule in rules:
-        numbers = rule.coefficients
-        totals = numbers[rows].sum() - numbers[rows[places]][None, :] + numbers[candidates][:, None]
-        allowed &= (totals >= rule.low - rule.slack) & (totals <= rule.high + rule.slack)
-    return allowed
-
-
 class Climb:
     """One run: the climbers, the best test and the bound. All values are in the scaled arrays' units.
 
@@ -280,12 +139,13 @@ class Climb:
         self.exact_arrays = scaled_problem_arrays(problem, np.arange(problem.n_cases))
         self.arrays = rounded_arrays(self.exact_arrays)
         self.climbers = [
-            _Climber(self.arrays, problem, method, seed)
+            Climber(self.arrays, problem, breadth=method.breadth, effort=method.effort, seed=seed)
             for seed in np.random.SeedSequence(method.seed).generate_state(CLIMBERS).tolist()
         ]
         self.bound = least_loss(problem) + least_noise(problem)
         self.best: Found
         self.relaxation = Relaxation(self.exact_arrays, np.array(problem.eligible_cases, dtype=np.int64))
+        self.told_apart = ToldApart(problem)
         self.kicks = 0
         self.limit: Limit | None = None
 
@@ -326,26 +186,26 @@ class Climb:
                 idle = 0 if self.best.value < before.value - IMPROVEMENT else idle + 1
                 yield idle
                 if not self.is_alone:
-                    yield from itertools.islice(self._close_in(), 1)
+                    yield from itertools.islice(self._prove(), 1)
         if not self.is_alone:
-            yield from self._close_in()
+            yield from self._prove()
 
     def work(self, call_cost: float, step_cost: float) -> float:
         """What was done, in nanoseconds by a rough count, if questions and steps cost so many each."""
         states = [climber.workspace.state for climber in self.climbers]
         asked, stepped = sum(int(state[CALLS]) for state in states), sum(int(state[STEPS]) for state in states)
-        return self.relaxation.work + call_cost * asked + step_cost * stepped
+        return self.relaxation.work + self.told_apart.work + call_cost * asked + step_cost * stepped
 
     def best_test(self) -> EfficientTest:
         """The best cases found, with their best weights."""
         rows, weights = self.best.rows, self.best.weights / self.best.weights.sum()
         return self.problem.test(cases=rows.tolist(), weights=Weigher(self.exact_arrays).weigh(rows, weights))
 
-    def _climb_from_nothing(self, climber: _Climber) -> Found:
+    def _climb_from_nothing(self, climber: Climber) -> Found:
         """Add cases one by one, and climb from there."""
         return climber.climb(climber.grow(self._out_of_time), self._out_of_time)
 
-    def _kick_and_climb(self, climber: _Climber, best: Found) -> Found:
+    def _kick_and_climb(self, climber: Climber, best: Found) -> Found:
         return climber.climb(climber.settle(climber.kick(best)), self._out_of_time)
 
     def _take(self, found: Found) -> None:
@@ -418,6 +278,14 @@ class Climb:
             programs -= CUTS_AT_ONCE
             yield 0
 
+    def _prove(self) -> Iterator[int]:
+        """Raise the bound, step by step: by the relaxation, and by what so few cases cannot tell apart."""
+        yield from self._close_in()
+        while not (self.told_apart.is_settled or self._is_done()):
+            self.told_apart.step()
+            self._take_bound(self.told_apart.bound + least_noise(self.problem))
+            yield 0
+
     def _least_price(self) -> float:
         """What the mixture of cuts that proves the best test's own weights is at least, at any case: it bounds all."""
         arrays, prices = self.exact_arrays, np.empty(self.problem.n_cases)
@@ -435,7 +303,7 @@ class Climb:
             weights = np.zeros(self.problem.n_cases)
             weights[rounded.rows] = np.round(rounded.weights, DIGITS)
             return np.array([*self.problem.required_cases, *self._first_choice(-weights)])
-        heavy = _heaviest_first(rounded.rows[free], rounded.weights[free])
+        heavy = heaviest_first(rounded.rows[free], rounded.weights[free])
         return np.concatenate([np.array(self.problem.required_cases, dtype=np.int64), heavy[: self.problem.size]])
 
     def _first_choice(self, costs: FloatArray | None = None) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ FIRST_SETTLED, MOST_SETTLED = 32, 20_000  # sets that are settled with limits to
 
 
 class Proved(NamedTuple):
-    """What comes of one proof, and the relaxation's bound, which is one for any number of cases."""
+    """What comes of one proof, and a bound beside it (`solvers.besides`), which holds for fewer cases too."""
 
     candidate: Candidate
     relaxation_bound: float

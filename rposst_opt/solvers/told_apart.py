@@ -1,0 +1,224 @@
+r"""How good can a test be that tells only some policies apart? That bounds tests of few cases.
+
+*Pairs.* Take two scenarios i and j of one target, of which j has the higher full score, and the cases H_ij on which
+j's policy does better than i's. A test without any of H_ij scores i at least as high as j, so at least one of them is
+off: with γ > 0 and the conjugate Δ* of the loss, for all such scores
+
+.. math:: \Delta_i + \Delta_j \ \ge\ C_{ij} := \gamma (b_j - b_i) - \Delta^*(\gamma) - \Delta^*(-\gamma)
+
+(add Fenchel's inequalities for γ at i and for −γ at j); for absolute errors it is b_j − b_i. If no loss is below zero,
+every test, with y_x = 1 for its cases and 0 for others, has
+
+.. math:: \Delta_i + \Delta_j \ge C_{ij} \Bigl(1 - \sum_{x \in H_{ij}} y_x\Bigr) \qquad (1)
+
+*The program.* The least objective that (1) leaves, with 0 ≤ y ≤ 1 and Σ y = m in the place of a choice, is a linear
+program; pairs and answers of the antagonist join it as long as they change it. Where results are 0 or 1 and cases few,
+as in Racing Arrows, this is far above the relaxation over all weights (`solvers.relaxation`), which is zero as soon as
+the cases together determine the full score. Where every pair is told apart by many cases it says nothing, and ends at
+once.
+
+*What is proved* does not rest on the program's arithmetic. With answers α of the antagonist, mixed, and multipliers μ
+of pairs that sum to at most α_s at every scenario, a test has an objective of at least Σ_s α_s Δ_s, and so of at least
+
+.. math:: \sum_{ij} \mu_{ij} C_{ij} \Bigl(1 - \sum_{x \in H_{ij}} y_x\Bigr)
+
+of which the least over all choices of m cases is that of the m cases with the largest sums of μ C.
+"""
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from rposst_opt.arrays import BoolArray, FloatArray, IntArray
+from rposst_opt.problem import Problem
+
+PAIRS_AT_ONCE = 400  # that join the program, those it breaks most
+MOST_ROWS = 3_000
+PROVING_ROWS = 1_000  # after which something must be proved
+MOST_SCENARIOS = 2_000  # there are as many pairs as the square of this
+MOST_ITERATIONS = 3_000  # of the simplex method, for one program: it may be lost among equal vertices
+VIOLATED = 1e-7  # in units of the largest loss, like all here
+SLACK = 4e-12  # rounding
+
+
+class Reply(NamedTuple):
+    """What HiGHS says: the choice in parts, losses, the objective, and multipliers of all rows but the first."""
+
+    choice: FloatArray
+    losses: FloatArray
+    value: float
+    multipliers: FloatArray
+    is_solved: bool
+    iterations: int
+
+
+class ToldApart:
+    """The program, step by step.
+
+    Parameters
+    ----------
+    problem : Problem
+        As solvers are given it.
+
+    Attributes
+    ----------
+    bound : float
+        No test has a lower objective, in units of the largest loss.
+    is_settled : bool
+        Whether another step would not raise it.
+    work : float
+        What was done, in nanoseconds by a rough count.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem, self._size = problem, problem.size
+        self._cases = np.array(problem.selectable_cases, dtype=np.int64)
+        least = float(problem.pieces.minimum() / problem.unit)
+        self._least, self.bound, self.work = least, least, 0.0
+        self._n_scenarios = problem.n_scenarios
+        self.is_settled = not np.isfinite(least) or not len(self._cases) or self._n_scenarios > MOST_SCENARIOS
+        self._answers: list[FloatArray] = []
+        self._pairs = np.empty((0, 2), dtype=np.int64)
+        self._is_answer: list[bool] = []  # of every row of the program after the first
+        self._program: _Program | None = None
+
+    def step(self) -> None:
+        """Solve the program, take its bound, and add what it breaks."""
+        if self._program is None:
+            self._begin()
+            return
+        reply, rows = self._program.solve(), len(self._is_answer)
+        self.work += rows * (150.0 * reply.iterations + 100.0 * len(reply.choice))
+        self.bound = max(self.bound, self._least + self._proved(reply.multipliers) - SLACK)
+        added = self._add_pairs(reply.choice, reply.losses)
+        answer = self._answer(reply.losses)
+        if answer @ reply.losses > reply.value + VIOLATED:
+            self._add_answer(answer)
+            added += 1
+        most_rows = MOST_ROWS if self.bound > self._least else PROVING_ROWS
+        self.is_settled = not reply.is_solved or added == 0 or rows + added > most_rows
+
+    def _begin(self) -> None:
+        """Start with what equal parts of all cases leave not told apart; if that is nothing, there is no bound here."""
+        self._program = _Program(len(self._cases), self._n_scenarios, self._size)
+        nothing = np.zeros(self._n_scenarios)
+        self._add_answer(self._answer(nothing))
+        evenly = np.full(len(self._cases), self._size / len(self._cases))
+        self.is_settled = self._add_pairs(evenly, nothing) == 0
+
+    def _answer(self, losses: FloatArray) -> FloatArray:
+        """What the antagonist weighs these losses with."""
+        weights: FloatArray = self._problem.measure.weights(losses, self._problem.scenarios.probabilities)
+        return weights
+
+    def _add_answer(self, answer: FloatArray) -> None:
+        assert self._program is not None
+        self._program.add_answer(answer)
+        self._answers.append(answer)
+        self._is_answer.append(True)
+
+    def _add_pairs(self, choice: FloatArray, losses: FloatArray) -> int:
+        """Add the pairs that a choice with these losses breaks most; how many."""
+        assert self._program is not None
+        policies = self._problem.scenarios.policies
+        apart = self._told_apart(choice)[np.ix_(policies, policies)]
+        missing = self._least_sums * (1.0 - apart) - (losses[:, None] + losses[None, :])
+        found = np.argwhere(missing > VIOLATED)
+        worst = np.argsort(-np.round(missing[tuple(found.T)], 9), kind="stable")[:PAIRS_AT_ONCE]
+        for low, high in found[worst].tolist():
+            self._program.add_pair(low, high, float(self._least_sums[low, high]), self._members(low, high))
+            self._is_answer.append(False)
+        self._pairs = np.concatenate([self._pairs, found[worst]])
+        return len(worst)
+
+    def _told_apart(self, choice: FloatArray) -> FloatArray:
+        """How much of each pair of policies the choice tells apart: what of H_ij it has, with the required cases."""
+        problem = self._problem
+        chosen, required = problem.results[self._cases], problem.results[list(problem.required_cases)]
+        apart = np.empty((problem.n_policies, problem.n_policies))
+        for policy in range(problem.n_policies):
+            better = chosen > chosen[:, [policy]]
+            apart[policy] = choice @ better + (required > required[:, [policy]]).sum(axis=0)
+        self.work += float(apart.size * len(chosen))
+        return apart
+
+    def _members(self, low: int, high: int) -> BoolArray:
+        """Which of the selectable cases are in H_ij, for two scenarios."""
+        one, other = self._problem.scenarios.policies[[low, high]]
+        results = self._problem.results[self._cases]
+        members: BoolArray = results[:, other] > results[:, one]
+        return members
+
+    @cached_property
+    def _least_sums(self) -> FloatArray:
+        """C_ij of all pairs of scenarios of one target, less what both lose at least, in units of the largest loss."""
+        scenarios, pieces = self._problem.scenarios, self._problem.pieces
+        full, targets = scenarios.full_scores, scenarios.target_rows
+        apart = np.maximum(full[None, :] - full[:, None], 0.0)
+        slopes = np.minimum(pieces.slope(apart / 2), -pieces.slope(-apart / 2)).ravel()
+        tilted = slopes * apart.ravel() - pieces.conjugate(slopes) - pieces.conjugate(-slopes)
+        sums = np.where(slopes > 0, tilted, 0.0).reshape(apart.shape) / self._problem.unit - 2 * self._least
+        return np.where((apart > 0) & (targets[:, None] == targets[None, :]), np.maximum(sums, 0.0), 0.0)
+
+    def _proved(self, multipliers: FloatArray) -> float:
+        """What these multipliers prove of every choice, whoever has found them."""
+        is_answer = np.array(self._is_answer)
+        shares = np.maximum(multipliers[is_answer], 0.0)
+        if not shares.sum() > 0:
+            return 0.0
+        tail_weights = (shares / shares.sum()) @ np.array(self._answers)
+        prices = np.maximum(multipliers[~is_answer], 0.0)
+        used = np.bincount(self._pairs.ravel(), np.repeat(prices, 2), self._n_scenarios)
+        fits = np.minimum(1.0, tail_weights / np.where(used > 0, used, 1.0))
+        prices = prices * fits[self._pairs].min(axis=1)
+        counted = np.flatnonzero(prices)
+        worth = prices[counted] * self._least_sums[tuple(self._pairs[counted].T)]
+        saved = np.zeros(len(self._cases))
+        for pair, value in zip(self._pairs[counted].tolist(), worth.tolist(), strict=True):
+            saved[self._members(*pair)] += value
+        return float(worth.sum() - np.sort(saved)[len(saved) - min(self._size, len(saved)) :].sum())
+
+
+class _Program:
+    """Least t with t ≥ α · Δ for every answer, and (1) for every pair; HiGHS goes on from its last basis."""
+
+    def __init__(self, n_cases: int, n_scenarios: int, size: int) -> None:
+        import highspy
+
+        self._n_cases, self._infinity = n_cases, highspy.kHighsInf
+        self._value = n_cases + n_scenarios
+        self._model = highspy.Highs()
+        self._model.silent()
+        self._model.setOptionValue("parallel", "off")
+        self._model.setOptionValue("simplex_iteration_limit", MOST_ITERATIONS)
+        self._optimal = highspy.HighsModelStatus.kOptimal
+        low, high = np.zeros(self._value + 1), np.full(self._value + 1, self._infinity)
+        high[:n_cases] = 1.0
+        self._model.addVars(self._value + 1, low, high)
+        self._model.changeColCost(self._value, 1.0)
+        self._add(-float(size), np.arange(n_cases), np.full(n_cases, -1.0))
+
+    def add_answer(self, answer: FloatArray) -> None:
+        """The objective is at least what this answer makes of the losses."""
+        counted = np.flatnonzero(answer)
+        self._add(0.0, np.append(self._n_cases + counted, self._value), np.append(-answer[counted], 1.0))
+
+    def add_pair(self, low: int, high: int, least_sum: float, members: BoolArray) -> None:
+        """These two scenarios lose so much together, but for what the choice has of these cases."""
+        cases = np.flatnonzero(members)
+        scenarios = self._n_cases + np.array([low, high])
+        self._add(least_sum, np.append(cases, scenarios), np.append(np.full(len(cases), least_sum), [1.0, 1.0]))
+
+    def _add(self, least: float, places: IntArray, coefficients: FloatArray) -> None:
+        self._model.addRow(least, self._infinity, len(places), places.astype(np.int32), coefficients)
+
+    def solve(self) -> "Reply":
+        """The least objective, or what is known of it after so many iterations."""
+        self._model.run()
+        solution = self._model.getSolution()
+        values = np.array(solution.col_value)
+        choice, losses = values[: self._n_cases], values[self._n_cases : self._value]
+        is_solved = self._model.getModelStatus() == self._optimal
+        iterations = int(self._model.getInfo().simplex_iteration_count)
+        return Reply(choice, losses, float(values[self._value]), np.array(solution.row_dual[1:]), is_solved, iterations)

@@ -1,0 +1,99 @@
+"""What so few cases cannot tell apart bounds every test: by hand, against all tests, and whatever the program says."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import problems
+
+import rposst_opt as ro
+from rposst_opt.experiments.domains import racing_arrows
+from rposst_opt.solvers import told_apart
+from rposst_opt.solvers.kernels.problem_arrays import scaled_problem_arrays
+from rposst_opt.solvers.relaxation import Relaxation
+from rposst_opt.solvers.told_apart import ToldApart
+
+
+def settled(problem: ro.Problem, most_steps: int = 200) -> float:
+    """The bound in the problem's own units, when no step raises it any more."""
+    program = ToldApart(problem)
+    for _ in range(most_steps):
+        if program.is_settled:
+            break
+        program.step()
+    return program.bound * problem.unit
+
+
+def steps_of_a_ladder(policies: int) -> np.ndarray:
+    """Case x is won by all policies after x: every two neighbours are told apart by one case alone."""
+    return np.array([[float(policy > case) for policy in range(policies)] for case in range(policies - 1)])
+
+
+def test_two_of_three_policies_that_one_case_leaves_alike() -> None:
+    # Full scores 0, 1/2, 1. Either case leaves two neighbours alike, whose errors sum to 1/2: the mean is at least 1/6.
+    problem = ro.Problem(results=steps_of_a_ladder(3), size=1, measure=ro.Mean())
+    # Half of each case leaves half of each pair: 1/2 (e₁ + e₂ ≥ 1/4, e₂ + e₃ ≥ 1/4), and e₂ = 1/4 serves both.
+    assert settled(problem) == pytest.approx(1 / 12)
+    assert ro.solve(problem).objective == pytest.approx(1 / 6)
+
+
+def test_squared_errors_of_two_alike_are_least_half_way() -> None:
+    results = np.array([[0.0, 1.0], [0.5, 0.5], [0.5, 0.5]])
+    problem = ro.Problem(results=results, size=1, measure=ro.Mean(), loss=ro.SquaredError(), forbidden_cases=[0])
+    # Nothing that may be chosen tells the two apart. Full scores are 1/3 and 2/3; half-way each is off by 1/6.
+    assert settled(problem) == pytest.approx(1 / 36)
+    assert ro.solve(problem).objective == pytest.approx(1 / 36)
+
+
+def test_required_cases_tell_apart_and_an_offset_does_not() -> None:
+    ladder = steps_of_a_ladder(3)
+    assert settled(ro.Problem(results=ladder, size=1, measure=ro.Mean(), required_cases=[0])) == pytest.approx(0.0)
+    with_offset = ro.Problem(results=ladder, size=1, measure=ro.Mean(), offset=True).stated
+    assert settled(with_offset) == pytest.approx(1 / 12)
+
+
+@settings(max_examples=60)
+@given(problems(), st.integers(1, 8))
+def test_no_test_is_better(problem: ro.Problem, steps: int) -> None:
+    optimum = ro.solve(problem, "exact").objective
+    assert settled(problem.stated, steps) <= optimum + problem.allowance(1e-9)
+
+
+@given(st.integers(0, 999))
+def test_no_test_is_better_where_pairs_are_told_apart_by_few(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    results = (rng.random((8, 1)) < rng.random((1, 10))).astype(float)  # who wins one case wins all easier ones
+    measure = [ro.Mean(), ro.CVaR(0.3), ro.WorstCase(), ro.KOfN(1, 3)][seed % 4]
+    loss = [ro.AbsoluteError(), ro.SquaredError(), ro.PinballError(0.2), ro.HuberError(0.1)][seed // 4 % 4]
+    problem = ro.Problem(results=results, size=2, measure=measure, loss=loss)
+    assert settled(problem) <= ro.solve(problem, "exact").objective + problem.allowance(1e-9)
+
+
+def test_what_is_proved_does_not_rest_on_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = ro.Problem(results=steps_of_a_ladder(9), size=2, measure=ro.CVaR(0.4))
+    optimum, solve = ro.solve(problem).objective, told_apart._Program.solve
+    rng = np.random.default_rng(0)
+
+    def wrong(program: told_apart._Program) -> told_apart.Reply:
+        reply = solve(program)
+        return reply._replace(multipliers=reply.multipliers * rng.normal(3.0, 5.0, len(reply.multipliers)))
+
+    monkeypatch.setattr(told_apart._Program, "solve", wrong)
+    assert settled(problem) <= optimum + 1e-12
+
+
+def test_racing_arrows_has_a_bound_where_the_relaxation_has_none() -> None:
+    table = racing_arrows(60, np.random.default_rng(1)).to_numpy()
+    problem = ro.Problem(results=table, size=6, measure=ro.Mean())
+    relaxation = Relaxation(scaled_problem_arrays(problem, np.arange(60)), np.arange(60))
+    relaxation.play()
+    relaxation.close_in()
+    assert relaxation.bound * problem.unit < 1e-6
+    found = ro.solve(problem, "local-search", kicks=2).objective
+    assert 0.2 * found < settled(problem) <= found
+
+
+def test_where_many_cases_tell_every_pair_apart_it_ends_at_once() -> None:
+    program = ToldApart(ro.Problem(results=np.random.default_rng(2).random((200, 10)), size=20))
+    program.step()
+    assert program.is_settled and program.bound == 0.0
