@@ -7,15 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
+from rposst_opt.cli.commands import RULES
 from rposst_opt.cli.reading import ReadingOptions, columns_of
 from rposst_opt.cli.terminal import notice
 from rposst_opt.errors import ProblemError
 
-PANEL = "Rules for the choice"
-
 
 def _rule(*names: str, metavar: str | None = None, text: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=PANEL, show_default=False)
+    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=RULES, show_default=False)
 
 
 CaseFile = Annotated[
@@ -70,7 +69,7 @@ def rules_of(options: RuleOptions, case_names: Sequence[str]) -> dict[str, Any]:
             notice(note)
         rules |= known.given
     if options.budget is not None and "costs" not in rules:
-        raise ProblemError("--budget needs --cases with a column `cost`.")
+        raise ProblemError("a budget goes with what test cases cost: give --cases with a column `cost`.")
     quotas = {"at_least": options.at_least, "at_most": options.at_most}
     for name, texts in quotas.items():
         if texts:
