@@ -78,7 +78,9 @@ def rules_of(options: RuleOptions, case_names: Sequence[str]) -> dict[str, Any]:
     for name, limit in limits.items():
         if limit is not None and name in rules:
             option = f"--{name.replace('_', '-')}"
-            raise ProblemError(f"{option} and the column `{name}` of {options.cases} exclude each other.")
+            raise ProblemError(
+                f"{option} and the column `{name}` of {options.cases} exclude each other: give one of them."
+            )
     sets = {"conflicts": ("--conflict", options.conflict), "together": ("--together", options.together)}
     named = {
         name: [[case.strip() for case in columns_of(option, text)] for text in texts]
@@ -92,7 +94,7 @@ def rules_of(options: RuleOptions, case_names: Sequence[str]) -> dict[str, Any]:
 def _quotas(option: str, texts: Sequence[str], groups: Mapping[str, Sequence[str]] | None) -> dict[str, int] | int:
     """A number for each group that is named; or one number for all."""
     if groups is None:
-        raise ProblemError(f"{option} needs --cases with a column `group`.")
+        raise ProblemError(f"{option} needs --cases with a column `group`: which groups each test case is in.")
     quotas: dict[str, int] = {}
     for text in texts:
         group, sign, number = text.rpartition("=")
@@ -100,7 +102,7 @@ def _quotas(option: str, texts: Sequence[str], groups: Mapping[str, Sequence[str
             raise ProblemError(f"{option} must be GROUP=NUMBER, or a number for every group, got {text!r}.")
         if not sign:
             if len(texts) > 1:
-                raise ProblemError(f"{option} {text} is for every group, and can be given only alone.")
+                raise ProblemError(f"{option} {text} is for every group: give it alone, or GROUP=NUMBER for each.")
             return int(number)
         if group.strip() in quotas:
             raise ProblemError(f"{option} has the group {group.strip()!r} twice: give one number for it.")

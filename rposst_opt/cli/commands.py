@@ -36,7 +36,7 @@ class Command(TyperCommand):
         return in_panels(super().get_params(ctx))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """The parts of the line of usage; what is in angle or square brackets says enough without braces."""
+        """The parts of the line of usage; what must be given needs no braces around it."""
         return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -80,7 +80,9 @@ def _panel(option: Any) -> str | None:
 
 
 def _shorten(option: Any) -> None:
-    """Leave out old names, and write --x/--no-x in one: a column for the second would take the place of the text."""
+    """Leave out old names, and write --x/--no-x in one: columns that are wide take the place of the text."""
+    if option.metavar is None and isinstance(getattr(option, "min", None), int):
+        option.metavar = "<int>"  # the range stands beside it, and need not be announced
     option.opts = [name for name in option.opts if name == option.opts[0] or name not in OLD_NAMES]
     name = option.opts[0].removeprefix("--")
     if option.secondary_opts == [f"--no-{name}"]:

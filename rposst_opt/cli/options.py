@@ -339,12 +339,15 @@ def _errors_of_repetitions(errors: "pd.Series[float] | None") -> "FloatArray":
     import numpy as np
 
     if errors is None:
-        raise ProblemError("--noise repetitions needs a long table with several values of a test case and a policy.")
+        raise ProblemError(
+            "--noise repetitions needs a long table with several values of a test case and a policy: give a number or "
+            "a file instead."
+        )
     unknown = errors.index[errors.isna()]
     if len(unknown):
         raise ProblemError(
             f"--noise repetitions needs two values of some policy for every test case, and {unknown[0]!r} has none "
-            f"({len(unknown)} of {len(errors)} have none)."
+            f"({len(unknown)} of {len(errors)} have none): give a number or a file."
         )
     return np.array(errors, dtype=np.float64)
 

@@ -51,8 +51,6 @@ def budget(
     from rposst_opt.files.records import as_json as to_json
     from rposst_opt.reports.budgets import budget_curve
 
-    if options.cases is None:
-        raise ProblemError("`rposst budget` needs --cases with a column `cost`: what each test case costs.")
     if out is not None:
         check_picture(out, options.files)
     if csv is not None:

@@ -133,9 +133,9 @@ def validate(
 def _read_purpose(options: ProblemOptions) -> "tuple[pd.DataFrame, Purpose]":
     """The results as they are in the file, and what tests are for."""
     if options.probabilities is not None:
-        raise ProblemError("`validate` takes no --probabilities: which of them held-out policies have is not known.")
+        raise ProblemError("--probabilities of held-out policies are not known: `rposst validate` takes none.")
     if options.regularise == "auto":
-        raise ProblemError("`validate` takes no --regularise auto, which would look at held-out policies: try numbers.")
+        raise ProblemError("--regularise auto would look at held-out policies: `rposst validate` takes numbers only.")
     stated = read_problem(options)
     return stated.table, purpose_of(options, stated)
 
