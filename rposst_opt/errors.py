@@ -5,7 +5,8 @@ Every message names the thing, the rule, the value and the way out, on one line.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from importlib.util import find_spec
 from inspect import currentframe
 from typing import TypeVar
@@ -91,3 +92,26 @@ def instance_of(kind: type, name: str, value: Kind) -> Kind:
     if not isinstance(value, kind):
         raise ProblemError(f"`{name}` must be a {kind.__name__}, for instance one of rposst_opt's, got {value!r}.")
     return value
+
+
+def closest(name: object, known: Iterable[str]) -> str | None:
+    """The known name that is most like this one, whatever its capitals; None if none is much like it.
+
+    >>> closest("Exat", ["auto", "exact"]), closest("magic", ["auto", "exact"])
+    ('exact', None)
+    """
+    in_small_letters = {each.lower(): each for each in known}
+    found = get_close_matches(str(name).lower(), in_small_letters, n=1)
+    return in_small_letters[found[0]] if found else None
+
+
+def unknown(what: str, name: object, known: Iterable[str]) -> str:
+    """A message about a name that is not known: what it may have meant, and all that are known.
+
+    >>> unknown("backend", "exat", ["auto", "exact"])
+    "unknown backend 'exat': did you mean 'exact'? Known: auto, exact."
+    """
+    names = list(known)
+    meant = closest(name, names)
+    asked = "." if meant is None else f": did you mean {meant!r}?"
+    return f"unknown {what} {name!r}{asked} Known: {', '.join(names)}."

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, is_number, read_only
-from rposst_opt.errors import ProblemError
+from rposst_opt.errors import ProblemError, unknown
 from rposst_opt.results import Scale
 from rposst_opt.values.by_value import ByValue
 
@@ -240,7 +240,7 @@ ESTIMATORS = (WEIGHTS, *LEARNED)
 def learned_estimates(method: str, tuning: TuningScores | None, rows: FloatArray) -> FloatArray:
     """The full score by every target (row) of new policies (columns), from their results on the chosen cases."""
     if method not in LEARNED:
-        raise ProblemError(f"unknown estimator {method!r}. Known: {', '.join(ESTIMATORS)}.")
+        raise ProblemError(unknown("estimator", method, ESTIMATORS))
     if tuning is None:
         raise ProblemError(f"the estimator {method!r} learns from tuning policies, and this test knows none.")
     return LEARNED[method](tuning, rows)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rposst_opt.arrays import FloatArray, read_only
-from rposst_opt.errors import ProblemError
+from rposst_opt.errors import ProblemError, unknown
 from rposst_opt.values.described import Described
 
 CONTINUITY_TOLERANCE = 1e-9  # relative to the value at the knot: pieces written down in decimals may miss by rounding
@@ -268,7 +268,7 @@ def loss_from_label(label: str) -> Loss:
     """
     name, colon, text = label.partition(":")
     if name not in LOSSES:
-        raise ProblemError(f"unknown loss {name!r}. Known: {', '.join(LOSSES)}.")
+        raise ProblemError(unknown("loss", name, LOSSES))
     wanted = fields(LOSSES[name])  # type: ignore[arg-type]  # they are dataclasses
     if colon and not wanted:
         raise ProblemError(f"loss {name!r} takes no number, got {label!r}.")

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from rposst_opt.arrays import FloatArray, IntArray, as_numbers, is_number, some_names
 from rposst_opt.arrays import is_frame as is_frame
-from rposst_opt.errors import ProblemError, warn
+from rposst_opt.errors import ProblemError, closest, warn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -154,7 +154,9 @@ def positions_of(cases: Iterable[int | str], position_of_name: Mapping[str, int]
     for case in (cases,) if isinstance(cases, str) else cases:
         if isinstance(case, str):
             if case not in position_of_name:
-                raise ProblemError(f"unknown test case {case!r}. Known: {some_names(list(position_of_name))}.")
+                meant = closest(case, position_of_name)
+                asked = "." if meant is None else f": did you mean {meant!r}?"
+                raise ProblemError(f"unknown test case {case!r}{asked} Known: {some_names(list(position_of_name))}.")
             positions.add(position_of_name[case])
         elif isinstance(case, bool) or not isinstance(case, int | np.integer) or not 0 <= case < n_cases:
             raise ProblemError(f"unknown test case {case!r}: give a name, or a position from 0 to {n_cases - 1}.")

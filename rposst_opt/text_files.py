@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rposst_opt.errors import ProblemError
+from rposst_opt.errors import ProblemError, closest
 
 
 def named(path: Path) -> str:
@@ -20,9 +20,24 @@ def read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ProblemError(f"{named(path)}: cannot be read ({error.strerror}).") from None
+        raise unreadable(path, error) from None
     except ValueError as error:  # a path that no file can have
         raise ProblemError(f"{named(path)}: cannot be read ({error}).") from None
+
+
+def unreadable(path: Path, error: OSError) -> ProblemError:
+    """Why a file cannot be read, in words; where there is none, which one may have been meant."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        beside = sorted(path.parent.iterdir()) if path.parent.is_dir() and os.access(path.parent, os.R_OK) else []
+        by_stem = {each.stem: each for each in beside if each.is_file()}
+        meant = closest(path.stem, by_stem)
+        asked = "." if meant is None else f": did you mean {str(by_stem[meant])!r}?"
+        return ProblemError(f"{named(path)}: there is no such file{asked}")
+    if isinstance(error, IsADirectoryError):
+        return ProblemError(f"{named(path)}: this is a folder, not a file: name a file.")
+    if isinstance(error, PermissionError):
+        return ProblemError(f"{named(path)}: this file may not be read by you: ask its owner, or copy it.")
+    return ProblemError(f"{named(path)}: cannot be read ({error.strerror or error}).")
 
 
 def decoded(where: str, data: bytes) -> str:
@@ -40,11 +55,12 @@ def read_text(path: Path) -> str:
 
 def read_record(path: Path, wanted: str, what: str) -> dict[str, Any]:
     """Read a JSON object of this format."""
+    text = read_text(path)
+    if not text.strip():
+        raise ProblemError(f"{named(path)}: the file is empty: a {what} is expected.")
     try:
-        record = json.loads(read_text(path))
+        record = json.loads(text)
     except (ValueError, RecursionError) as error:
-        if isinstance(error, ProblemError):
-            raise
         raise ProblemError(f"{named(path)}: this is not JSON ({error}).") from None
     return checked_record(record, wanted, what, named(path))
 

@@ -20,8 +20,8 @@ class Outcome:
 
     @property
     def told(self) -> str:
-        """What standard error says, besides how the table was read, which it always does."""
-        return "".join(line for line in self.err.splitlines(keepends=True) if not line.startswith("read "))
+        """What standard error says, besides how the table was read and what was written, which it always does."""
+        return "".join(line for line in self.err.splitlines(keepends=True) if not line.startswith(("read ", "wrote ")))
 
     @property
     def json(self) -> Any:

@@ -308,13 +308,16 @@ except ro.BackendUnavailable as error:
 
 def test_an_unknown_option_is_refused_with_the_known_ones(only: Callable[..., None]) -> None:
     only(parrot=Parrot)
-    message = r"backend 'parrot' has no option `colour`\. It has: test, lower_bound, limit, budgets\."
+    message = r"backend 'parrot' has no option `colour`\. It has: `test`, `lower_bound`, `limit`, `budgets`\."
     with pytest.raises(ro.ProblemError, match=message):
         ro.solve(PROBLEM, "parrot", lower_bound=0.0, colour="green")
 
 
 def test_an_option_of_the_reference_method_that_is_misspelt_is_refused() -> None:
-    with pytest.raises(ro.ProblemError, match=r"backend 'regret-matching' has no option `round`\. It has: .*rounds"):
+    with pytest.raises(
+        ro.ProblemError,
+        match=r"backend 'regret-matching' has no option `round`: did you mean `rounds`\? It has: .*`rounds`",
+    ):
         ro.solve(PROBLEM, "regret-matching", round=5)
 
 

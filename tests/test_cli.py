@@ -64,12 +64,12 @@ for command in {commands!r}:
 print(json.dumps(outcomes))
 """
 LONG_RUN = ("big.csv", "--size", "5", "--backend", "regret-matching", "--rounds", "5000", "--json")
-SOLVE = "solve good.csv --size 2 --out kept.json"
+SOLVE = "solve good.csv --size 2 --out kept.json --force"
 BAD_INPUT: list[tuple[str, list[str]]] = [
     ("nonsense", ["nonsense"]),
     ("--nonsense", ["--nonsense"]),
     ("solve", ["RESULTS.csv"]),
-    ("solve good.csv --out kept.json", ["--size"]),
+    ("solve good.csv --out kept.json --force", ["--size"]),
     (f"{SOLVE} --nonsense", ["--nonsense"]),
     (f"{SOLVE} surplus.csv", ["surplus.csv"]),
     (f"{SOLVE} --size 0", ["size", "0"]),
@@ -87,9 +87,9 @@ BAD_INPUT: list[tuple[str, list[str]]] = [
     (f"{SOLVE} --loss absolute:1", ["absolute:1"]),
     (f"{SOLVE} --loss pinball:2", ["quantile", "2"]),
     (f"{SOLVE} --measure nonsense", ["--measure", "nonsense", "mean", "worst"]),
-    (f"{SOLVE} --tail-fraction 1.5", ["tail_fraction", "1.5"]),
-    (f"{SOLVE} --tail-fraction -0.1", ["tail_fraction", "-0.1"]),
-    (f"{SOLVE} --tail-fraction nan", ["tail_fraction", "nan"]),
+    (f"{SOLVE} --tail-fraction 1.5", ["--tail-fraction", "1.5"]),
+    (f"{SOLVE} --tail-fraction -0.1", ["--tail-fraction", "-0.1"]),
+    (f"{SOLVE} --tail-fraction nan", ["--tail-fraction", "nan"]),
     (f"{SOLVE} --tail-fraction all", ["--tail-fraction"]),
     (f"{SOLVE} --k 3 --n 2", ["3", "2"]),
     (f"{SOLVE} --k 0 --n 2", ["0", "2"]),
@@ -121,23 +121,23 @@ BAD_INPUT: list[tuple[str, list[str]]] = [
     ("solve good.csv --size 2 --out folder", ["folder"]),
     ("solve good.csv --size 2 --out good.csv/test.json", ["good.csv"]),
     (f"solve good.csv --size 2 --out {'x' * 300}", ["xxx"]),
-    ("solve missing.csv --size 2 --out kept.json", ["missing.csv"]),
-    ("solve folder --size 2 --out kept.json", ["folder"]),
-    ("solve empty.csv --size 2 --out kept.json", ["empty.csv", "empty"]),
-    ("solve header.csv --size 2 --out kept.json", ["header.csv"]),
-    ("solve names.csv --size 2 --out kept.json", ["names.csv"]),
-    ("solve nan.csv --size 2 --out kept.json", ["nan.csv", "'b'", "'q'", "nan"]),
-    ("solve inf.csv --size 2 --out kept.json", ["inf.csv", "'b'", "'q'", "-inf"]),
-    ("solve blank.csv --size 2 --out kept.json", ["blank.csv", "'b'", "'q'"]),
-    ("solve text.csv --size 2 --out kept.json", ["text.csv", "'b'", "'q'", "hello"]),
-    ("solve decimal.csv --size 2 --out kept.json", ["decimal.csv", "'b'", "'q'", "0,5"]),
-    ("solve short.csv --size 2 --out kept.json", ["short.csv", "'b'", "'q'"]),
-    ("solve long.csv --size 2 --out kept.json", ["long.csv", "line 3"]),
-    ("solve repeated.csv --size 2 --out kept.json", ["repeated.csv", "'a'"]),
-    ("solve columns.csv --size 2 --out kept.json", ["columns.csv", "'p'"]),
-    ("solve nameless.csv --size 2 --out kept.json", ["nameless.csv", "name"]),
-    ("solve binary.csv --size 2 --out kept.json", ["binary.csv"]),
-    ("solve latin.csv --size 2 --out kept.json", ["latin.csv", "UTF-8"]),
+    ("solve missing.csv --size 2 --out kept.json --force", ["missing.csv"]),
+    ("solve folder --size 2 --out kept.json --force", ["folder"]),
+    ("solve empty.csv --size 2 --out kept.json --force", ["empty.csv", "empty"]),
+    ("solve header.csv --size 2 --out kept.json --force", ["header.csv"]),
+    ("solve names.csv --size 2 --out kept.json --force", ["names.csv"]),
+    ("solve nan.csv --size 2 --out kept.json --force", ["nan.csv", "'b'", "'q'", "nan"]),
+    ("solve inf.csv --size 2 --out kept.json --force", ["inf.csv", "'b'", "'q'", "-inf"]),
+    ("solve blank.csv --size 2 --out kept.json --force", ["blank.csv", "'b'", "'q'"]),
+    ("solve text.csv --size 2 --out kept.json --force", ["text.csv", "'b'", "'q'", "hello"]),
+    ("solve decimal.csv --size 2 --out kept.json --force", ["decimal.csv", "'b'", "'q'", "0,5"]),
+    ("solve short.csv --size 2 --out kept.json --force", ["short.csv", "'b'", "'q'"]),
+    ("solve long.csv --size 2 --out kept.json --force", ["long.csv", "line 3"]),
+    ("solve repeated.csv --size 2 --out kept.json --force", ["repeated.csv", "'a'"]),
+    ("solve columns.csv --size 2 --out kept.json --force", ["columns.csv", "'p'"]),
+    ("solve nameless.csv --size 2 --out kept.json --force", ["nameless.csv", "name"]),
+    ("solve binary.csv --size 2 --out kept.json --force", ["binary.csv"]),
+    ("solve latin.csv --size 2 --out kept.json --force", ["latin.csv", "UTF-8"]),
     (f"{SOLVE} --targets missing.csv", ["missing.csv"]),
     (f"{SOLVE} --targets short-targets.csv", ["short-targets.csv", "'d'"]),
     (f"{SOLVE} --targets zero-targets.csv", ["targets", "above zero"]),
@@ -196,8 +196,8 @@ class TestHelp:
     def test_help_on_solve_names_every_option_of_the_contract(self, rposst: Run) -> None:
         text = re.sub(r"\x1b\[[0-9;]*m", "", rposst("solve", "--help").out)
         options = "size tail-fraction k n measure loss betas targets probabilities require forbid backend rounds"
-        for option in [*options.split(), "time-limit", "gap", "rescale", "no-rescale", "out", "json"]:
-            assert re.search(rf"(?<![\w-])--{option}(?![\w-])", text), option
+        for option in [*options.split(), "time-limit", "gap", "[no-]rescale", "out", "json"]:
+            assert re.search(rf"(?<![\w-])--{re.escape(option)}(?![\w-])", text), option
 
     def test_version(self, rposst: Run) -> None:
         assert rposst("--version") == Outcome(0, f"rposst {ro.__version__}\n", "")
@@ -298,7 +298,7 @@ class TestBadInput:
 
     def test_the_installed_command_does_the_same(self, files: Path) -> None:
         before = files_in(files)
-        outcome = run_process("solve", "nan.csv", "--size", "2", "--out", "kept.json", folder=files)
+        outcome = run_process("solve", "nan.csv", "--size", "2", "--out", "kept.json", "--force", folder=files)
         assert (outcome.code, outcome.out) == (2, "")
         assert len(outcome.told.splitlines()) == 1
         assert files_in(files) == before

@@ -99,7 +99,7 @@ def test_an_infeasible_problem_is_explained_and_exits_with_two(rposst: Run, tabl
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--budget", "3"], "--budget needs --cases with a column `cost`"),
+        (["--budget", "3"], "a budget goes with what test cases cost: give --cases with a column `cost`"),
         (["--at-least", "math=1"], "--at-least needs --cases with a column `group`"),
         (["--cases", "cases.csv", "--at-least", "math"], "--at-least must be GROUP=NUMBER"),
         (["--cases", "cases.csv", "--at-most", "1", "--at-most", "math=1"], "--at-most 1 is for every group"),

@@ -46,7 +46,7 @@ class TestDomains:
     def test_arrows_are_those_of_the_function(self, rposst: Run, role: str) -> None:
         done = rposst("domain", f"racing-arrows-{role}", "--n", "7", "--seed", "4", "--out", "arrows.csv")
         assert (done.code, done.out) == (0, "")
-        assert done.err == "arrows.csv: 7 test cases, 7 policies, results from 0 to 1.\n"
+        assert done.err == "wrote arrows.csv: 7 test cases, 7 policies, results from 0 to 1.\n"
         expected = racing_arrows(7, np.random.default_rng(4), test_cases=f"{role}s")  # type: ignore[arg-type]
         pd.testing.assert_frame_equal(ro.read_results(Path("arrows.csv")).results, expected, check_names=False)
 
@@ -164,7 +164,7 @@ class TestReproduce:
         [
             (["pokre"], "unknown name 'pokre'"),
             (["poker"], "poker needs tables of duplicate scores (--table, once for each)"),
-            (["poker", "--table", "none.csv"], "none.csv: cannot be read"),
+            (["poker", "--table", "none.csv"], "none.csv: there is no such file"),
             (["racing-arrows", "--methods", "exact,guess"], "unknown method 'guess'. Known: regret-matching, exact"),
             (["racing-arrows", "--sizes", "1,two"], "--sizes must be numbers with commas between them, got '1,two'"),
             (["racing-arrows", "--holdouts", "1.5"], "holding out 1.5 of 50 policies leaves none on one side"),

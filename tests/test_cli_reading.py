@@ -37,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_command_that_reads_results_has_the_options(rposst: Run, command: str) -> None:
     text = re.sub(r"\x1b\[[0-9;]*m", "", rposst(command, "--help").out)
     for option in OPTIONS:
-        assert re.search(rf"(?<![\w-])--{option}(?![\w-])", text), option
+        assert re.search(rf"(?<![\w-])--(\[no-\])?{option}(?![\w-])", text), option
 
 
 def test_models_as_rows_are_no_test_cases_and_the_reading_is_said(rposst: Run, folder: Path) -> None:
@@ -97,7 +97,7 @@ def test_options_make_a_table_readable(rposst: Run, folder: Path, text: str, opt
     [
         (["--long", "a,b"], "--long must name three columns"),
         (["--long", '"a,b,c'], "--long must be names"),
-        (["--decimal", "x"], "`decimal` must be a point or a comma"),
+        (["--decimal", "x"], "--decimal must be a point or a comma"),
         (["--format", "nonsense"], "unknown format 'nonsense'"),
         (["--missing", "nonsense"], "nonsense"),
         (["--long", "game,agent,return", "--cases-are", "rows"], "exclude each other"),

@@ -93,12 +93,16 @@ class TestSolve:
         assert {**again, "seconds": 0} == {**printed, "seconds": 0}
         assert sorted(os.listdir(tmp_path)) == ["results.csv", "test.json"]
 
-    def test_the_file_is_written_beside_the_table_for_people_and_replaces_an_old_one(
+    def test_the_file_is_written_beside_the_table_for_people_and_replaces_an_old_one_only_by_force(
         self, rposst: Run, crossed: Path
     ) -> None:
         (crossed / "test.json").write_text("old")
-        outcome = rposst("solve", "crossed.csv", "--size", "2", "--out", "test.json")
-        assert outcome.code == 0
+        refused = rposst("solve", "crossed.csv", "--size", "2", "--out", "test.json")
+        assert (refused.code, refused.out) == (2, "")
+        assert "test.json exists already, and is not written over: name another, or give --force." in refused.err
+        assert (crossed / "test.json").read_text() == "old"
+        outcome = rposst("solve", "crossed.csv", "--size", "2", "--out", "test.json", "--force")
+        assert outcome.code == 0 and "wrote test.json\n" in outcome.err
         assert "down" in outcome.out
         assert strict_json((crossed / "test.json").read_text())["cases"] == ["up", "down"]
 
@@ -302,7 +306,7 @@ class TestRankingsAndProofs:
         [
             (("--top", "0"), "whole number from 1"),
             (("--top", "2", "--all-optimal"), "exclude each other"),
-            (("--top", "2", "--backend", "scipy-milp"), "no option `top`"),
+            (("--top", "2", "--backend", "scipy-milp"), "no option --top. It has: "),
             (("--top", "2", "--rounds", "5"), "together"),
             (("--certificate", "results.csv"), "read as input"),
             (("--certificate", "missing/proof.json"), "does not exist"),

@@ -45,7 +45,8 @@ def test_test_bound_and_problem_are_checked_together(rposst: Run, solved: dict[s
 def test_offsets_units_and_exceptions_are_no_trouble(rposst: Run, tmp_path: Path, options: tuple[str, ...]) -> None:
     table = (tmp_path / "results.csv").read_text().replace(",0.", ",-20.")
     (tmp_path / "results.csv").write_text(table)
-    rposst("solve", *ASKED, *options, "--certificate", "proof.json", "--out", "test.json", "--no-error-bars")
+    written = ("--certificate", "proof.json", "--out", "test.json", "--force")
+    rposst("solve", *ASKED, *options, *written, "--no-error-bars")
     stated = [option for option in options if option not in ("--top", "3")]
     outcome = rposst("verify", *ASKED, *stated, "proof.json", "--test", "test.json")
     assert outcome.code == 0, outcome.out + outcome.err
@@ -86,7 +87,7 @@ def test_another_problems_test_is_refused(rposst: Run, tmp_path: Path) -> None:
         ({"objective": "good"}, '"objective" must be a number'),
         ({"lower_bound": True}, '"lower_bound" must be a number'),
     ):
-        rposst("solve", *ASKED, "--out", "test.json", "--no-error-bars")
+        rposst("solve", *ASKED, "--out", "test.json", "--force", "--no-error-bars")
         rewrite(tmp_path / "test.json", problem_sha256=None, **changes)
         outcome = rposst("verify", *ASKED, "proof.json", "--test", "test.json")
         assert (outcome.code, outcome.out) == (2, "") and words in outcome.err
@@ -127,7 +128,7 @@ def test_exact_arithmetic_proves_the_last_digit(rposst: Run, tmp_path: Path) -> 
 
 
 def test_exceptions_are_counted(rposst: Run) -> None:
-    rposst("solve", *ASKED, "--top", "4", "--certificate", "proof.json")
+    rposst("solve", *ASKED, "--top", "4", "--certificate", "proof.json", "--force")
     outcome = rposst("verify", *ASKED, "proof.json")
     assert (outcome.code, "but for 4 named sets none has one below " in outcome.out) == (0, True)
     outcome = rposst("verify", *ASKED, "proof.json", "--most-exceptions", "3")
@@ -142,12 +143,12 @@ def test_options_for_sampling_have_no_effect_and_that_is_said(rposst: Run) -> No
 
 
 def test_an_exported_proof_is_written_unless_it_is_none(rposst: Run, tmp_path: Path) -> None:
-    assert rposst("verify", *ASKED, "proof.json", "--export", "proof.opb").code == 0
+    assert "wrote proof.opb\n" in rposst("verify", *ASKED, "proof.json", "--out", "proof.opb").err
     assert (tmp_path / "proof.opb").read_text().startswith("* #variable= 9 #constraint= ")
     proof = json.loads((tmp_path / "proof.json").read_text())
     proof["cuts"][0]["tail_weights"][0] *= 2
     rewrite(tmp_path / "proof.json", cuts=proof["cuts"])
-    outcome = rposst("verify", *ASKED, "proof.json", "--export", "none.opb")
+    outcome = rposst("verify", *ASKED, "proof.json", "--export", "none.opb")  # its former name
     assert outcome.code == 1 and not (tmp_path / "none.opb").exists()
     assert "none.opb was not written: cut 0 is none: " in outcome.err
     for path, words in (
@@ -155,5 +156,5 @@ def test_an_exported_proof_is_written_unless_it_is_none(rposst: Run, tmp_path: P
         ("test.json", "read as input"),
         ("a/b.opb", "does not exist"),
     ):
-        outcome = rposst("verify", *ASKED, "proof.json", "--test", "test.json", "--export", path)
+        outcome = rposst("verify", *ASKED, "proof.json", "--test", "test.json", "--out", path)
         assert (outcome.code, outcome.out) == (2, "") and words in outcome.err

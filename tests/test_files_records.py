@@ -82,7 +82,7 @@ class TestTestsThatAreRefused:
     @pytest.mark.parametrize(
         ("text", "word"),
         [
-            ("", "JSON"),
+            ("", "the file is empty"),
             ("{", "JSON"),
             ("case,p\nx,1\n", "JSON"),
             ('{"format":\n "rposst-test/1",\n}', "JSON"),

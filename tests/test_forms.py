@@ -218,7 +218,7 @@ def test_the_budget_command_prints_draws_and_writes(rposst: Run, files: pd.DataF
 
 def test_the_budget_command_needs_costs(rposst: Run, files: pd.DataFrame) -> None:
     outcome = rposst("budget", "results.csv")
-    assert outcome.code == 2 and "needs --cases with a column `cost`" in outcome.err
+    assert outcome.code == 2 and "give --cases with a column `cost`" in outcome.err
 
 
 def test_the_forms_command_writes_tests_that_can_be_scored(rposst: Run, files: pd.DataFrame) -> None:

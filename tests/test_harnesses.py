@@ -297,7 +297,7 @@ def test_broken_logs_of_lm_eval_get_one_line_that_says_where(tmp_path: Path) -> 
     assert f"no files beside it end in _{DATE}.json" in complaint(lambda: read_lm_eval(path))
     results.write_text(told)
     assert "a log of lm-eval is called samples_TASK_DATE.jsonl" in complaint(lambda: read_lm_eval(results))
-    assert "cannot be read" in complaint(lambda: read_lm_eval(path.with_name(f"samples_gone_{DATE}.jsonl")))
+    assert "there is no such file" in complaint(lambda: read_lm_eval(path.with_name(f"samples_gone_{DATE}.jsonl")))
     assert "the logs have no task 'u'; they have 't'." in complaint(lambda: read_lm_eval(tmp_path, task="u"))
 
 
@@ -449,7 +449,7 @@ def test_archives_that_are_not_whole_get_one_line(tmp_path: Path) -> None:
     content[content.rindex(b"PK\x01\x02") + 16] ^= 1  # the checksum of what is to come out of the last member
     path.write_bytes(content)
     assert "(summaries.json is damaged)" in complaint(lambda: read_inspect(path))
-    assert "cannot be read" in complaint(lambda: read_inspect(tmp_path / "gone.eval"))
+    assert "there is no such file" in complaint(lambda: read_inspect(tmp_path / "gone.eval"))
 
 
 def test_without_zstandard_one_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

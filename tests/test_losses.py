@@ -270,7 +270,7 @@ def test_the_label_is_short_where_the_number_is() -> None:
 BAD_LABELS = [
     ("cubic", f"unknown loss 'cubic'. Known: {', '.join(LOSSES)}."),
     ("", f"unknown loss ''. Known: {', '.join(LOSSES)}."),
-    ("Huber:1", f"unknown loss 'Huber'. Known: {', '.join(LOSSES)}."),
+    ("Huber:1", f"unknown loss 'Huber': did you mean 'huber'? Known: {', '.join(LOSSES)}."),
     ("absolute:1", "loss 'absolute' takes no number, got 'absolute:1'."),
     ("squared:", "loss 'squared' takes no number, got 'squared:'."),
     ("huber:wide", "loss 'huber:wide': 'wide' is not a number. Write for instance huber:0.1."),

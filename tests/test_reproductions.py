@@ -104,7 +104,9 @@ def test_poker_without_tables_says_what_it_needs(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ro.ProblemError, match=r"unknown name 'pokre'\. Known: test-score-error, racing-arrows,"):
+    with pytest.raises(
+        ro.ProblemError, match=r"unknown name 'pokre': did you mean 'poker'\? Known: test-score-error, racing-arrows,"
+    ):
         reproduce("pokre", request(tmp_path))
 
 

@@ -280,8 +280,8 @@ def test_the_command_says_what_python_says(rposst: Run, results: Path) -> None:
         (("--size", "2", "--selections", "luck"), "unknown selection 'luck'"),
         (("--size", "x"), "--size must be whole numbers or ranges with commas between them, got 'x'"),
         (("--size", "0"), "--size must name at least one number from 1 on"),
-        (("--size", "13"), "`size` must lie between 1 and the 12 test cases"),
-        (("--size", "2", "--probabilities", "results.csv"), "takes no --probabilities"),
+        (("--size", "13"), "--size must lie between 1 and the 12 test cases"),
+        (("--size", "2", "--probabilities", "results.csv"), "--probabilities of held-out policies are not known"),
         (("--size", "2", "--groups", "results.csv"), "results.csv: "),
     ],
 )

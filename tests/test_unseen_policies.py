@@ -250,6 +250,6 @@ def test_trials_of_another_table_are_refused_and_older_ones_are_told(rposst: Run
 
 def test_the_trials_are_not_written_over(rposst: Run, files: Path) -> None:
     (files / "errors.csv").write_text("kept")
-    outcome = rposst("report", "results.csv", "--size", "2", "--validation", ".", "--out", "errors.csv")
+    outcome = rposst("report", "results.csv", "--size", "2", "--validation", ".", "--out", "errors.csv", "--force")
     assert outcome.code == 2 and "is read as input" in outcome.err
     assert (files / "errors.csv").read_text() == "kept"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from rposst_opt.backends.forecast import in_words, predict
-from rposst_opt.backends.table import BACKENDS, Entry, why_unusable
+from rposst_opt.backends.table import BACKENDS, Entry, no_option, quoted, why_unusable
 from rposst_opt.errors import ProblemError, Unsupported
 from rposst_opt.problem import Problem
 from rposst_opt.solution import BackendChoice
@@ -35,6 +35,10 @@ def choose_backend(
         known |= has
         if has.issuperset(options):
             return BackendChoice(name, predicted, _reason(name, predicted.get(name), time_limit_seconds, gap))
+    strange = [option for option in options if option not in known]
+    if known and strange:
+        which = f"They have: {quoted(sorted(known))}."
+        raise ProblemError(no_option("no backend that `auto` chooses among has an option", strange[0], which, known))
     if known:
         wanted = ", ".join(options)
         raise ProblemError(f"no backend has the options {wanted} together. Known: {', '.join(sorted(known))}.")

@@ -20,7 +20,7 @@ from operator import attrgetter
 from typing import Any
 
 from rposst_opt.contract import Backend, Capabilities
-from rposst_opt.errors import BackendNotFound, BackendUnavailable, ProblemError
+from rposst_opt.errors import BackendNotFound, BackendUnavailable, ProblemError, closest, unknown
 
 logger = logging.getLogger("rposst_opt")
 
@@ -102,6 +102,7 @@ def _by_solver(prefix: str, module: str, kind: str, solvers: Iterable[str]) -> d
     return {f"{prefix}-{solver.lower()}": Entry(module, kind, {"solver": solver}) for solver in solvers}
 
 
+OF_SOLVE = ("time_limit_seconds", "gap", "progress")  # what `solve` takes, whoever the backend is
 CONVEX_SOLVERS = ("CLARABEL", "HIGHS", "SCS", "SCIPY", "OSQP", "ECOS", "PIQP", "SCIP", "GUROBI", "MOSEK")
 
 OWN_BACKENDS: dict[str, Entry] = {
@@ -154,7 +155,7 @@ BACKENDS: dict[str, Entry] = {**OWN_BACKENDS, **offered_by_others(OWN_BACKENDS)}
 def entry_of(name: str) -> Entry:
     """Look a backend up."""
     if name not in BACKENDS:
-        raise BackendNotFound(f"unknown backend {name!r}. Known: {', '.join([AUTO, *BACKENDS])}.")
+        raise BackendNotFound(unknown("backend", name, [AUTO, *BACKENDS]))
     return BACKENDS[name]
 
 
@@ -192,12 +193,31 @@ def make_backend(name: str, options: Mapping[str, Any]) -> Backend:
     if entry.provider is not None and (reason := why_unusable(entry.capabilities)) is not None:
         raise BackendUnavailable(f"backend {name!r} cannot be used: {reason}")
     known = entry.options
-    unknown = [option for option in options if option not in known]
-    if unknown:
-        raise ProblemError(f"backend {name!r} has no option `{unknown[0]}`. It has: {', '.join(known) or 'none'}.")
+    strange = [option for option in options if option not in known]
+    if strange:
+        raise ProblemError(no_option(f"backend {name!r} has no option", strange[0], f"It has: {quoted(known)}.", known))
     backend = entry.make(**options)
     missing = ", ".join(missing_packages(backend.capabilities))
     if missing:
         hint = how_to_install(backend.capabilities)
         raise BackendUnavailable(f"backend {name!r} needs {missing}, which is not installed: {hint}")
     return backend
+
+
+def no_option(who_has_none: str, option: str, which: str, known: Iterable[str]) -> str:
+    """A message about an option that nobody asked knows: what it may have meant, which they have, and who has it."""
+    others = [name for name, entry in BACKENDS.items() if _is_sound(entry) and option in entry.options]
+    meant = None if others else closest(option, [*known, *OF_SOLVE])
+    asked = "." if meant is None else f": did you mean `{meant}`?"
+    elsewhere = f" Backends that have `{option}`: {', '.join(others)}." if others else ""
+    return f"{who_has_none} `{option}`{asked} {which}{elsewhere}"
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Names of options in a message."""
+    return ", ".join(f"`{name}`" for name in names) or "none"
+
+
+def _is_sound(entry: Entry) -> bool:
+    """Whether an entry can be looked into: another package's may not load."""
+    return entry.provider is None or entry.capabilities.unusable is None

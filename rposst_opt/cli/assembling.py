@@ -7,15 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
+from rposst_opt.cli.commands import RULES
 from rposst_opt.cli.reading import ReadingOptions, columns_of
 from rposst_opt.cli.terminal import notice
 from rposst_opt.errors import ProblemError
 
-PANEL = "Rules for the choice"
-
 
 def _rule(*names: str, metavar: str | None = None, text: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=PANEL, show_default=False)
+    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=RULES, show_default=False)
 
 
 CaseFile = Annotated[
@@ -70,7 +69,7 @@ def rules_of(options: RuleOptions, case_names: Sequence[str]) -> dict[str, Any]:
             notice(note)
         rules |= known.given
     if options.budget is not None and "costs" not in rules:
-        raise ProblemError("--budget needs --cases with a column `cost`.")
+        raise ProblemError("a budget goes with what test cases cost: give --cases with a column `cost`.")
     quotas = {"at_least": options.at_least, "at_most": options.at_most}
     for name, texts in quotas.items():
         if texts:
@@ -79,7 +78,9 @@ def rules_of(options: RuleOptions, case_names: Sequence[str]) -> dict[str, Any]:
     for name, limit in limits.items():
         if limit is not None and name in rules:
             option = f"--{name.replace('_', '-')}"
-            raise ProblemError(f"{option} and the column `{name}` of {options.cases} exclude each other.")
+            raise ProblemError(
+                f"{option} and the column `{name}` of {options.cases} exclude each other: give one of them."
+            )
     sets = {"conflicts": ("--conflict", options.conflict), "together": ("--together", options.together)}
     named = {
         name: [[case.strip() for case in columns_of(option, text)] for text in texts]
@@ -93,7 +94,7 @@ def rules_of(options: RuleOptions, case_names: Sequence[str]) -> dict[str, Any]:
 def _quotas(option: str, texts: Sequence[str], groups: Mapping[str, Sequence[str]] | None) -> dict[str, int] | int:
     """A number for each group that is named; or one number for all."""
     if groups is None:
-        raise ProblemError(f"{option} needs --cases with a column `group`.")
+        raise ProblemError(f"{option} needs --cases with a column `group`: which groups each test case is in.")
     quotas: dict[str, int] = {}
     for text in texts:
         group, sign, number = text.rpartition("=")
@@ -101,7 +102,7 @@ def _quotas(option: str, texts: Sequence[str], groups: Mapping[str, Sequence[str
             raise ProblemError(f"{option} must be GROUP=NUMBER, or a number for every group, got {text!r}.")
         if not sign:
             if len(texts) > 1:
-                raise ProblemError(f"{option} {text} is for every group, and can be given only alone.")
+                raise ProblemError(f"{option} {text} is for every group: give it alone, or GROUP=NUMBER for each.")
             return int(number)
         if group.strip() in quotas:
             raise ProblemError(f"{option} has the group {group.strip()!r} twice: give one number for it.")

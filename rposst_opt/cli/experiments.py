@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from rposst_opt.cli.options import check_output
+from rposst_opt.cli.commands import OUTPUT, Command, Group
 from rposst_opt.cli.parsing import Number, listed, numbers
+from rposst_opt.cli.running import Jobs, Scheduler
 from rposst_opt.cli.terminal import console, notice, plain, progress_of_experiments
-from rposst_opt.errors import BackendUnavailable, ProblemError
+from rposst_opt.cli.writing import can_overwrite, check_output, wrote
+from rposst_opt.errors import BackendUnavailable, ProblemError, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,23 +22,28 @@ Part = TypeVar("Part")
 
 domain = typer.Typer(
     help="Write a domain's result matrix to a file.",
+    cls=Group,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Out = Annotated[Path, typer.Option(metavar="FILE.csv", help="The file to write.", show_default=False)]
+Out = Annotated[
+    Path, typer.Option(metavar="FILE.csv", help="The file to write.", show_default=False, rich_help_panel=OUTPUT)
+]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same matrix.")]
 Count = Annotated[int, typer.Option("--n", help="How many leaders, and how many followers.")]
 Races = Annotated[int, typer.Option(help="Races of each pair, half of them with sides swapped.")]
 
 
-@domain.command("racing-arrows-follower")
+@domain.command("racing-arrows-follower", cls=Command)
+@can_overwrite
 def racing_arrows_follower(out: Out, n: Count = 50, seed: Seed = 2023) -> None:
     """Racing Arrows: the test cases are followers, the policies leaders; what a leader gets, 0 to 1."""
     _write_arrows(out, n, seed, "followers")
 
 
-@domain.command("racing-arrows-leader")
+@domain.command("racing-arrows-leader", cls=Command)
+@can_overwrite
 def racing_arrows_leader(out: Out, n: Count = 50, seed: Seed = 2023) -> None:
     """Racing Arrows: the test cases are leaders, the policies followers; what a follower gets, 0 to 1."""
     _write_arrows(out, n, seed, "leaders")
@@ -47,10 +54,12 @@ def _write_arrows(out: Path, n: int, seed: int, test_cases: str) -> None:
 
     from rposst_opt.experiments.domains.arrows import racing_arrows
 
+    check_output(out)
     _write(out, racing_arrows(n, np.random.default_rng(seed), test_cases=test_cases))  # type: ignore[arg-type]
 
 
-@domain.command("poker-crosstable")
+@domain.command("poker-crosstable", cls=Command)
+@can_overwrite
 def poker_crosstable(
     table: Annotated[Path, typer.Argument(metavar="TABLE.csv", help="Duplicate scores, the column agent's.")], out: Out
 ) -> None:
@@ -58,14 +67,16 @@ def poker_crosstable(
     from rposst_opt.experiments.domains.poker import crosstable
     from rposst_opt.files.tables import read_crosstable
 
+    check_output(out, [table])
     checked = crosstable(read_crosstable(table))
-    _write(out, checked.results, table)
+    _write(out, checked.results)
     _tell_unplayed(checked.unplayed)
 
 
-@domain.command("poker-logs")
+@domain.command("poker-logs", cls=Command)
+@can_overwrite
 def poker_logs(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Match logs of the ACPC dealer; subfolders count.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Match logs of the ACPC dealer; subfolders count.")],
     out: Out,
     big_blind: Annotated[
         float | None, typer.Option(help="In chips; from the logs' game if not given.", show_default=False)
@@ -75,12 +86,14 @@ def poker_logs(
     from rposst_opt.experiments.domains.poker import duplicate_scores
     from rposst_opt.files.tables import match_logs
 
+    check_output(out)
     scores = duplicate_scores(match_logs(folder), big_blind=big_blind)
     _write(out, scores.results)
     _tell_unplayed(scores.unplayed)
 
 
-@domain.command("checkpoints")
+@domain.command("checkpoints", cls=Command)
+@can_overwrite
 def checkpoints(
     out: Out,
     matches: Annotated[
@@ -94,10 +107,12 @@ def checkpoints(
 
     from rposst_opt.experiments.domains.leduc import checkpoints as make
 
+    check_output(out)
     _write(out, make(matches=matches, rng=np.random.default_rng(seed)))
 
 
-@domain.command("passing-race")
+@domain.command("passing-race", cls=Command)
+@can_overwrite
 def passing_race(
     out: Out,
     races: Races = 20,
@@ -109,10 +124,12 @@ def passing_race(
 
     from rposst_opt.experiments.domains.passing import passing_race as make
 
+    check_output(out)
     _write(out, make(races=races, rng=np.random.default_rng(seed), collision_penalty=collisions))
 
 
-@domain.command("axelrod")
+@domain.command("axelrod", cls=Command)
+@can_overwrite
 def axelrod(
     out: Out,
     turns: Annotated[int, typer.Option(help="Turns of each match.")] = 50,
@@ -121,17 +138,17 @@ def axelrod(
     """The iterated prisoner's dilemma: strategies of the Axelrod library, mean score per turn (needs axelrod)."""
     from rposst_opt.experiments.domains.dilemma import axelrod_tournament
 
+    check_output(out)
     _write(out, axelrod_tournament(turns=turns, seed=seed))
 
 
-def _write(out: Path, table: "pd.DataFrame", *inputs: Path) -> None:
+def _write(out: Path, table: "pd.DataFrame") -> None:
     from rposst_opt.files.writing import write_table
 
-    check_output(out, inputs)
     write_table(out, table)
     values = table.to_numpy(dtype=float)
     rows, columns = values.shape
-    notice(f"{out}: {rows} test cases, {columns} policies, results from {values.min():.6g} to {values.max():.6g}.")
+    wrote(out, f"{rows} test cases, {columns} policies, results from {values.min():.6g} to {values.max():.6g}.")
 
 
 def _tell_unplayed(unplayed: tuple[tuple[str, str], ...]) -> None:
@@ -142,7 +159,7 @@ def _tell_unplayed(unplayed: tuple[tuple[str, str], ...]) -> None:
 
 Name = Annotated[str | None, typer.Argument(metavar="NAME", help="What to reproduce, or `all`; see --list.")]
 ListNames = Annotated[bool, typer.Option("--list", help="List what can be reproduced, and what each needs.")]
-Folder = Annotated[Path, typer.Option(metavar="DIR", help="Where tables and figures go.")]
+Folder = Annotated[Path, typer.Option(metavar="FOLDER", help="Where tables and figures go.", rich_help_panel=OUTPUT)]
 Tables = Annotated[
     list[Path] | None,
     typer.Option(metavar="TABLE.csv", help="A poker table of duplicate scores; repeat for more.", show_default=False),
@@ -156,17 +173,14 @@ Holdouts = Annotated[
     str | None, typer.Option(metavar="0.2,0.4,0.6", help="Shares of policies held out.", show_default=False)
 ]
 Methods = Annotated[
-    str | None, typer.Option(metavar="A,B", help="Only these methods, by their backends' names.", show_default=False)
+    str | None,
+    typer.Option(
+        metavar="A,B", help="Only these methods, by their backends' names; all unless given.", show_default=False
+    ),
 ]
 EveryError = Annotated[
-    bool, typer.Option("--every-error", help="Also write the error on every pair, to errors.csv.gz.")
-]
-Jobs = Annotated[
-    int | None, typer.Option(min=1, help="Processes on this machine; one per core unless given.", show_default=False)
-]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="Run on a Dask cluster: its scheduler's address.", show_default=False),
+    bool,
+    typer.Option("--every-error", help="Also write the error on every pair, to errors.csv.gz.", rich_help_panel=OUTPUT),
 ]
 
 
@@ -237,9 +251,9 @@ def _known_methods(text: str) -> tuple[str, ...]:
     from rposst_opt.experiments.methods import METHODS
 
     wanted = _all_different("--methods", listed(text))
-    unknown = [method for method in wanted if method not in METHODS]
-    if unknown:
-        raise ProblemError(f"unknown method {unknown[0]!r}. Known: {', '.join(METHODS)}.")
+    strange = [method for method in wanted if method not in METHODS]
+    if strange:
+        raise ProblemError(unknown("method", strange[0], METHODS))
     return wanted
 
 
@@ -276,7 +290,7 @@ def _all_different(option: str, parts: list[Part]) -> tuple[Part, ...]:
     """The same parts; what is there twice would be counted twice, and make intervals too narrow."""
     repeated = [part for part in parts if parts.count(part) > 1]
     if repeated:
-        raise ProblemError(f"{option} has {repeated[0]} more than once.")
+        raise ProblemError(f"{option} has {repeated[0]} more than once: name each once.")
     return tuple(parts)
 
 

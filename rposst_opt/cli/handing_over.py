@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from rposst_opt.cli.options import check_output
 from rposst_opt.cli.terminal import notice
+from rposst_opt.cli.writing import check_output, write_file
 
 
 class Harness(StrEnum):
@@ -35,12 +35,12 @@ def write_subset(
         typer.Option(help="The task of all cases, where their names are numbers or ids alone.", show_default=False),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The file to write; standard output unless given.")
+        Path | None,
+        typer.Option(metavar="FILE", help="The file to write; standard output unless given.", show_default=False),
     ] = None,
 ) -> None:
     """Write the chosen cases as evaluation harnesses take them."""
     from rposst_opt.files.harnesses import how_to_score, read_subset, subset_for
-    from rposst_opt.files.writing import write_atomically
 
     if out is not None:
         check_output(out, [test])
@@ -49,6 +49,6 @@ def write_subset(
     if out is None:
         print(text, end="")
     else:
-        write_atomically(out, text)
+        write_file(out, text)
     for sentence in how_to_score(harness, subset, test, out):
         notice(sentence)

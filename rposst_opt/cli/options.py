@@ -1,20 +1,22 @@
 """Which problem do the options state? The options that commands share, and the problem that is read from the files."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, replace
 from enum import StrEnum
 from functools import wraps
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import typer
 
 from rposst_opt.cli.assembling import RuleOptions, rules_of
+from rposst_opt.cli.commands import PROBLEM, ROBUSTNESS, RULES, with_parameters
 from rposst_opt.cli.parsing import as_number, numbers, numbers_and_ranges
 from rposst_opt.cli.reading import ReadingOptions, read_table
 from rposst_opt.cli.terminal import notice
+from rposst_opt.cli.writing import check_output as check_output
 from rposst_opt.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 
 REPETITIONS = "repetitions"
 ANY_BUDGET = 1e300  # that pays for everything
-PICTURES = (".png", ".svg", ".pdf")
 
 
 class NamedMeasure(StrEnum):
@@ -39,88 +40,104 @@ class NamedMeasure(StrEnum):
     WORST = "worst"
 
 
+def _about(panel: str, *names: str, metavar: str | None = None, text: str, shows_default: bool = False) -> Any:
+    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel, show_default=shows_default)
+
+
 Size = Annotated[
     int | None,
-    typer.Option(
-        help="How many test cases to choose, besides the required ones; it may be left out with --budget.",
-        show_default=False,
-    ),
+    _about(PROBLEM, text="How many test cases to choose, besides the required ones; with --budget it may be left out."),
 ]
 Sizes = Annotated[
     str,
-    typer.Option(
+    _about(
+        PROBLEM,
         "--size",
         metavar="1,2,5-8",
-        help="How many test cases to choose, besides the required ones: numbers and ranges, with commas between them.",
-        show_default=False,
+        text="How many test cases to choose, besides the required ones: numbers and ranges, with commas between them.",
     ),
 ]
-TailFraction = Annotated[
-    float | None,
-    typer.Option(help="Robust to this worst fraction of scenarios (CVaR); 0.01 unless another measure is named."),
-]
-KWorst = Annotated[int | None, typer.Option("--k", help="With --n: the mean of the k worst of n scenarios, exactly.")]
-NDrawn = Annotated[int | None, typer.Option("--n", help="How many scenarios k-of-N draws.")]
-MeasureName = Annotated[NamedMeasure | None, typer.Option("--measure", help="A measure without numbers.")]
 LossName = Annotated[
     str,
-    typer.Option(
+    _about(
+        PROBLEM,
         "--loss",
         metavar="NAME[:NUMBER]",
-        help="absolute, squared, huber:THRESHOLD, pinball:QUANTILE or epsilon-insensitive:TOLERANCE.",
+        text="absolute, squared, huber:THRESHOLD, pinball:QUANTILE or epsilon-insensitive:TOLERANCE.",
+        shows_default=True,
     ),
 ]
 Betas = Annotated[
     str | None,
-    typer.Option(
+    _about(
+        PROBLEM,
         metavar="0,1,2,4",
-        help="Targets that stress cases with low results the more, the larger beta; 0 is the uniform one.",
+        text="Targets that stress cases with low results the more, the larger beta; 0 is the uniform one, which is the "
+        "only one unless given.",
     ),
 ]
 Targets = Annotated[
     Path | None,
-    typer.Option(metavar="FILE.csv", help="Target weights of all test cases; a row or a column per target."),
+    _about(PROBLEM, metavar="FILE.csv", text="Target weights of all test cases; a row or a column per target."),
 ]
 Probabilities = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE.csv", help="Probability of each policy (row) and target (column); all alike if not given."
+    _about(
+        PROBLEM,
+        metavar="FILE.csv",
+        text="Probability of each policy (row) and target (column); all alike unless given.",
     ),
 ]
-Require = Annotated[
-    list[str] | None, typer.Option(metavar="CASE", help="A test case that the test must have; repeat for more.")
+Rescale = Annotated[
+    bool, _about(PROBLEM, text="Map all results to [0, 1] first, as the paper does.", shows_default=True)
 ]
-Forbid = Annotated[
-    list[str] | None, typer.Option(metavar="CASE", help="A test case that the test must not have; repeat for more.")
-]
-Rescale = Annotated[bool, typer.Option(help="Map all results to [0, 1] first, as the paper does.")]
 Offset = Annotated[
-    bool, typer.Option("--offset", help="Let scores have an offset, with weights that sum to one at most.")
+    bool, _about(PROBLEM, "--offset", text="Let scores have an offset, with weights that sum to one at most.")
+]
+TailFraction = Annotated[
+    float | None,
+    _about(ROBUSTNESS, text="Robust to this worst fraction of scenarios (CVaR); 0.01 unless another measure is named."),
+]
+KWorst = Annotated[
+    int | None, _about(ROBUSTNESS, "--k", text="With --n: the mean of the k worst of n scenarios, exactly.")
+]
+NDrawn = Annotated[int | None, _about(ROBUSTNESS, "--n", text="With --k: how many scenarios k-of-N draws.")]
+MeasureName = Annotated[
+    NamedMeasure | None,
+    _about(ROBUSTNESS, "--measure", text="Over all scenarios the mean, or the worst, instead of a worst fraction."),
 ]
 Noise = Annotated[
     str | None,
-    typer.Option(
-        metavar="NUMBER|FILE.csv|repetitions",
-        help="Standard error of every case's result, in the file's units: a number, a file with one per test case, or "
+    _about(
+        ROBUSTNESS,
+        metavar="NUMBER|FILE",
+        text="Standard error of every case's result, in the file's units: a number, a file with one per test case, or "
         "`repetitions` for those of a long table. The noise of a score is then part of the objective.",
-        show_default=False,
     ),
 ]
 NoiseWeight = Annotated[
     float | None,
-    typer.Option(help="What a unit of a score's standard error costs; 0.798, its mean absolute value, unless given."),
+    _about(
+        ROBUSTNESS,
+        text="With --noise: what a unit of a score's standard error costs; 0.798, its mean absolute value, unless "
+        "given.",
+    ),
 ]
 Regularise = Annotated[
     str | None,
-    typer.Option(
-        metavar="STRENGTH|auto",
-        help="For policies not seen yet: count what is peculiar to a policy as noise, by this much; `auto` tries "
+    _about(
+        ROBUSTNESS,
+        metavar="NUMBER|auto",
+        text="For policies not seen yet: count what is peculiar to a policy as noise, by this much; `auto` tries "
         "several strengths on policies that are held out.",
-        show_default=False,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
-TimeLimit = Annotated[float | None, typer.Option(metavar="SECONDS", help="Stop then, with the best test so far.")]
+Require = Annotated[
+    list[str] | None, _about(RULES, metavar="CASE", text="A test case that the test must have; repeat for more.")
+]
+Forbid = Annotated[
+    list[str] | None, _about(RULES, metavar="CASE", text="A test case that the test must not have; repeat for more.")
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +180,7 @@ def takes_reading(command: Callable[..., None]) -> Callable[..., None]:
         stated = {option.name: given.pop(option.name) for option in shared}
         command(ReadingOptions(**stated), **given)
 
-    return _with_parameters(wrapper, own, shared)
+    return with_parameters(wrapper, [*own, *shared])
 
 
 def takes_problem(
@@ -196,19 +213,9 @@ def takes_problem(
             else:
                 command(ProblemOptions(**stated), **given)
 
-        return _with_parameters(wrapper, shared, own)
+        return with_parameters(wrapper, [*shared, *own])
 
     return decorate
-
-
-def _with_parameters(
-    wrapper: Callable[..., None], first: list[Parameter], second: list[Parameter]
-) -> Callable[..., None]:
-    """The command with these parameters, as Typer reads them; arguments come in their order."""
-    parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in (*first, *second)]
-    wrapper.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # read by Typer
-    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return wrapper
 
 
 def _parameters_of(
@@ -314,6 +321,8 @@ def _with_noise(options: ProblemOptions, stated: Stated, of_repetitions: "pd.Ser
     if options.noise is None:
         return stated
     number = as_number(options.noise)
+    if number is not None and not 0 <= number < math.inf:
+        raise ProblemError(f"--noise must be a standard error, finite and not negative, got {options.noise}.")
     if options.noise == REPETITIONS:
         errors = _errors_of_repetitions(of_repetitions)
     elif number is not None:
@@ -330,12 +339,15 @@ def _errors_of_repetitions(errors: "pd.Series[float] | None") -> "FloatArray":
     import numpy as np
 
     if errors is None:
-        raise ProblemError("--noise repetitions needs a long table with several values of a test case and a policy.")
+        raise ProblemError(
+            "--noise repetitions needs a long table with several values of a test case and a policy: give a number or "
+            "a file instead."
+        )
     unknown = errors.index[errors.isna()]
     if len(unknown):
         raise ProblemError(
             f"--noise repetitions needs two values of some policy for every test case, and {unknown[0]!r} has none "
-            f"({len(unknown)} of {len(errors)} have none)."
+            f"({len(unknown)} of {len(errors)} have none): give a number or a file."
         )
     return np.array(errors, dtype=np.float64)
 
@@ -416,23 +428,3 @@ def _measure(options: ProblemOptions) -> "Measure":
     if options.measure is not None:
         return MEASURES[options.measure]()
     return CVaR(0.01 if options.tail_fraction is None else options.tail_fraction)
-
-
-def check_picture(out: Path, inputs: Iterable[Path]) -> None:
-    """Refuse, before anything is run, what is no picture, cannot be drawn or is read as input."""
-    from rposst_opt.reports import check_can_draw
-
-    if out.suffix.lower() not in PICTURES:
-        raise ProblemError(f"--out must be a picture ({', '.join(PICTURES)}), got {str(out)!r}.")
-    check_can_draw()
-    check_output(out, inputs)
-
-
-def check_output(out: Path, inputs: Iterable[Path] = ()) -> None:
-    """Refuse, before anything is run, a file that cannot be written or that is read as input."""
-    from rposst_opt.files.writing import check_can_write
-
-    check_can_write(out)
-    for path in inputs:
-        if path.exists() and out.exists() and out.samefile(path):
-            raise ProblemError(f"{out}: this file is read as input, and is not written over: name another.")

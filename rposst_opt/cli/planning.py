@@ -6,19 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rposst_opt.cli.options import (
-    AsJson,
-    ProblemOptions,
-    Stated,
-    TimeLimit,
-    check_output,
-    check_picture,
-    read_problem,
-    source_of,
-    takes_problem,
-)
+from rposst_opt.cli.commands import OUTPUT, PROBLEM, RUN
+from rposst_opt.cli.options import ProblemOptions, Stated, read_problem, source_of, takes_problem
 from rposst_opt.cli.parsing import numbers
-from rposst_opt.cli.terminal import console, notice, plain, progress_of_experiments, spinner
+from rposst_opt.cli.running import SECONDS_EACH, TimeLimit
+from rposst_opt.cli.terminal import console, plain, progress_of_experiments, spinner
+from rposst_opt.cli.writing import AsJson, CsvFile, check_output, check_picture, write_file, write_file_with
 from rposst_opt.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -33,19 +26,29 @@ def budget(
     options: ProblemOptions,
     budgets: Annotated[
         str | None,
-        typer.Option(metavar="1,2,5", help="Which budgets; if not given, about a dozen from the cheapest test on."),
+        typer.Option(
+            metavar="1,2,5",
+            help="Which budgets; about a dozen from the cheapest test on unless given.",
+            rich_help_panel=PROBLEM,
+        ),
     ] = None,
-    time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="For each budget.")] = 30.0,
-    jobs: Annotated[int, typer.Option(min=1, help="How many processes.")] = 1,
-    csv: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="Write the table to this file as well.")] = None,
+    time_limit: Annotated[
+        float, typer.Option(metavar="SECONDS", help="For each budget.", rich_help_panel=RUN)
+    ] = SECONDS_EACH,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes on this machine.", rich_help_panel=RUN)] = 1,
+    csv: CsvFile = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="PICTURE.png", help="Draw errors against costs to a .png, .svg or .pdf.")
+        Path | None,
+        typer.Option(
+            metavar="PICTURE.png",
+            help="Draw errors against costs to a .png, .svg or .pdf.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """What is the best test for each budget? The curve of error against cost, each point with what is proved of it."""
     from rposst_opt.files.records import as_json as to_json
-    from rposst_opt.files.writing import write_atomically, write_with
     from rposst_opt.reports.budgets import budget_curve
 
     if out is not None:
@@ -54,18 +57,18 @@ def budget(
         check_output(csv, options.files)
     stated = read_problem(options)
     if stated.problem.rules.costs is None:
-        raise ProblemError("`budget` needs --cases with a column `cost`: what each test case costs.")
+        raise ProblemError("`rposst budget` needs --cases with a column `cost`: what each test case costs.")
     asked = None if budgets is None else numbers("--budgets", budgets, float)
     with progress_of_experiments() as tell:
         table = budget_curve(stated.problem, asked, time_limit_seconds=time_limit, jobs=jobs, tell=tell)
     errors = table["objective"].map(stated.scale.error_in_file_units)
     table.insert(2, "error", errors)
     if csv is not None:
-        write_atomically(csv, table.to_csv(index=False))
+        write_file(csv, table.to_csv(index=False))
     if out is not None:
         from rposst_opt.reports import plots
 
-        write_with(out, lambda path: plots.budget_curve(table).savefig(path, dpi=150))
+        write_file_with(out, lambda path: plots.budget_curve(table).savefig(path, dpi=150))
     if as_json:
         print(to_json({"format": "rposst-budgets/1", "budgets": _records(table)}))
     else:
@@ -106,16 +109,29 @@ def _show_budgets(out: "Console", table: "pd.DataFrame") -> None:
 @takes_problem()
 def forms(
     options: ProblemOptions,
-    count: Annotated[int, typer.Option(min=1, help="How many tests.")] = 2,
-    overlap: Annotated[int, typer.Option(min=0, help="How many cases two of them may share.")] = 0,
+    count: Annotated[int, typer.Option(min=1, help="How many tests.", rich_help_panel=PROBLEM)] = 2,
+    overlap: Annotated[
+        int, typer.Option(min=0, help="How many cases two of them may share.", rich_help_panel=PROBLEM)
+    ] = 0,
     previous: Annotated[
         list[Path] | None,
-        typer.Option(metavar="TEST.json", help="A test that was used before, to keep away from; repeat for more."),
+        typer.Option(
+            metavar="TEST.json",
+            help="A test that was used before, to keep away from; repeat for more.",
+            rich_help_panel=PROBLEM,
+        ),
     ] = None,
-    method: Annotated[str, typer.Option(help="search, or milp for one mixed-integer program.")] = "search",
+    method: Annotated[
+        str, typer.Option(help="search, or milp for one mixed-integer program.", rich_help_panel=RUN)
+    ] = "search",
     time_limit: TimeLimit = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write the tests to form-1.json and so on in this folder.")
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Write the tests to form-1.json and so on in this folder.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -124,6 +140,8 @@ def forms(
     from rposst_opt.efficient_test import EfficientTest
     from rposst_opt.files.records import as_json as to_json
 
+    if out is not None:
+        _check_folder(out, count, [*options.files, *(previous or ())])
     stated = read_problem(options)
     used = [EfficientTest.load(path) for path in previous or ()]
     with spinner() as tell:
@@ -144,19 +162,30 @@ def forms(
         _show_forms(console(), found)
 
 
+def _check_folder(folder: Path, count: int, inputs: list[Path]) -> None:
+    """Refuse, before anything is run, a folder that is none, or that has forms already."""
+    if folder.exists() and not folder.is_dir():
+        raise ProblemError(f"{folder}: this is a file, not a folder: name a folder.")
+    if folder.is_dir():
+        for number in range(1, count + 1):
+            check_output(_file_of(folder, number), inputs)
+
+
+def _file_of(folder: Path, number: int) -> Path:
+    return folder / f"form-{number}.json"
+
+
 def _write_forms(folder: Path, options: ProblemOptions, stated: Stated, found: "Forms") -> None:
     """A file for each form, as `rposst solve --out` writes them."""
     from rposst_opt.backends import judge
     from rposst_opt.contract import Candidate
     from rposst_opt.files.records import as_json, solution_record
-    from rposst_opt.files.writing import write_atomically
 
     folder.mkdir(parents=True, exist_ok=True)
     for number, test in enumerate(found.tests, start=1):
         solution = judge(stated.problem, Candidate(test=test, lower_bound=-math.inf), "forms", 1e-9, found.seconds)
         record = solution_record(stated.problem, solution, stated.scale, source_of(options, stated, {}))
-        write_atomically(folder / f"form-{number}.json", as_json(record) + "\n")
-    notice(f"Wrote {len(found.tests)} tests to {folder}.")
+        write_file(_file_of(folder, number), as_json(record) + "\n")
 
 
 def _show_forms(out: "Console", found: "Forms") -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rposst_opt.cli.commands import READING
 from rposst_opt.cli.terminal import notice
 from rposst_opt.errors import ProblemError
 from rposst_opt.files.choices import Missing, Side
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from rposst_opt.files.cells import Cells
     from rposst_opt.files.reading import ResultTable
     from rposst_opt.files.shapes import Layout
-
-PANEL = "Reading the table"
-
 
 Results = Annotated[
     Path,
@@ -34,29 +32,32 @@ CasesAre = Annotated[
     Side | None,
     typer.Option(
         help="Where the test cases of a wide table are; told by names unless given, and rows if they do not tell.",
-        rich_help_panel=PANEL,
+        rich_help_panel=READING,
         show_default=False,
     ),
 ]
 Long = Annotated[
     str | None,
     typer.Option(
-        metavar="CASE,POLICY,VALUE",
-        help="The columns of a long table; several values of a case and a policy are averaged.",
-        rich_help_panel=PANEL,
+        metavar="A,B,C",
+        help="The columns of a long table with case, policy and value; several values of a case and a policy are "
+        "averaged.",
+        rich_help_panel=READING,
         show_default=False,
     ),
 ]
 DropColumns = Annotated[
     str | None,
-    typer.Option(metavar="A,B", help="Columns to leave out.", rich_help_panel=PANEL, show_default=False),
+    typer.Option(metavar="A,B", help="Columns to leave out.", rich_help_panel=READING, show_default=False),
 ]
 MissingCells = Annotated[
     Missing,
     typer.Option(
-        help="Missing cells: refuse them; drop test cases, policies, or what leaves the largest complete part found; "
-        "or fill them by a low-rank fit, whose error is printed.",
-        rich_help_panel=PANEL,
+        metavar="NAME",
+        help="What becomes of missing cells: error refuses them; drop-cases, drop-policies and drop leave out test "
+        "cases, policies, or what leaves the largest complete part found; fill fills them by a low-rank fit, whose "
+        "error is printed.",
+        rich_help_panel=READING,
     ),
 ]
 Names = Annotated[
@@ -64,7 +65,7 @@ Names = Annotated[
     typer.Option(
         "--names/--no-names",
         help="Whether the first column of a wide table names its rows.",
-        rich_help_panel=PANEL,
+        rich_help_panel=READING,
         show_default=False,
     ),
 ]
@@ -73,13 +74,14 @@ Header = Annotated[
     typer.Option(
         "--header/--no-header",
         help="Whether the first row of a text names its columns.",
-        rich_help_panel=PANEL,
+        rich_help_panel=READING,
         show_default=False,
     ),
 ]
-Percent = Annotated[bool, typer.Option("--percent", help="Read 61.0% as 61.0.", rich_help_panel=PANEL)]
+Percent = Annotated[bool, typer.Option("--percent", help="Read 61.0% as 61.0.", rich_help_panel=READING)]
 DecimalSign = Annotated[
-    str, typer.Option("--decimal", metavar=".|,", help="The decimal sign of numbers in a text.", rich_help_panel=PANEL)
+    str,
+    typer.Option("--decimal", metavar=".|,", help="The decimal sign of numbers in a text.", rich_help_panel=READING),
 ]
 FormatName = Annotated[
     str | None,
@@ -88,14 +90,14 @@ FormatName = Annotated[
         metavar="NAME",
         help="csv, jsonl, parquet, feather or excel, told by the file unless given; lm-eval or inspect for a folder of "
         "their logs.",
-        rich_help_panel=PANEL,
+        rich_help_panel=READING,
         show_default=False,
     ),
 ]
 
 
 def _of_logs(what: str) -> Any:
-    return typer.Option(help=what, rich_help_panel=PANEL, show_default=False)
+    return typer.Option(metavar="NAME", help=what, rich_help_panel=READING, show_default=False)
 
 
 Metric = Annotated[str | None, _of_logs("Of lm-eval's logs: which metric is read, where there are several.")]

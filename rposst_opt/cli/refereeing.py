@@ -7,38 +7,55 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rposst_opt.cli.experiments import Scheduler
-from rposst_opt.cli.options import AsJson
+from rposst_opt.cli.commands import DRAWN, OUTPUT, RUN
 from rposst_opt.cli.parsing import listed
+from rposst_opt.cli.running import Scheduler
 from rposst_opt.cli.terminal import console, notice, plain
+from rposst_opt.cli.writing import AsJson, wrote
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from rposst_opt.fuzzing.run import FuzzingReport, News
 
-Minutes = Annotated[float, typer.Option(help="After which no further problem is begun.")]
+Minutes = Annotated[
+    float, typer.Option(metavar="MINUTES", help="After which no further problem is begun.", rich_help_panel=RUN)
+]
 Problems = Annotated[
     int | None,
     typer.Option(
-        min=1, help="End after so many problems, those of an earlier run in the folder included.", show_default=False
+        min=1,
+        help="End after so many problems, those of an earlier run in the folder included.",
+        show_default=False,
+        rich_help_panel=RUN,
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Where to begin; each problem has a family and a seed of its own.")]
+Seed = Annotated[
+    int,
+    typer.Option(min=0, help="Where to begin; each problem has a family and a seed of its own.", rich_help_panel=DRAWN),
+]
 Families = Annotated[
     str | None,
     typer.Option(
         metavar="A,B",
         help="Of plain, binary, ties, scaled, edges, tails, twins, shifted; all unless given.",
         show_default=False,
+        rich_help_panel=DRAWN,
     ),
 ]
 Backends = Annotated[
     str | None,
-    typer.Option(metavar="A,B", help="Only these, and exact; all that are installed if not given."),
+    typer.Option(
+        metavar="A,B", help="Only these backends, and exact; all that are installed if not given.", rich_help_panel=RUN
+    ),
 ]
-TimeLimit = Annotated[float, typer.Option(metavar="SECONDS", help="For each solver and problem.")]
-Jobs = Annotated[int, typer.Option(min=1, help="Processes on this machine, each with solvers of its own.")]
+TimeLimit = Annotated[
+    float,
+    typer.Option(metavar="SECONDS", help="For each solver and problem; problems are small.", rich_help_panel=RUN),
+]
+Jobs = Annotated[
+    int, typer.Option(min=1, help="Processes on this machine, each with solvers of its own.", rich_help_panel=RUN)
+]
 Folder = Annotated[
     Path | None,
     typer.Option(
@@ -46,6 +63,7 @@ Folder = Annotated[
         metavar="FOLDER",
         help="Where the table and contradictions are written; run again, it goes on where it stopped.",
         show_default=False,
+        rich_help_panel=OUTPUT,
     ),
 ]
 
@@ -81,6 +99,8 @@ def referee(
             scheduler=scheduler,
             tell=tell,
         )
+    if out is not None:
+        wrote(out, "the table of all trials, and a folder for each that was made small.")
     if as_json:
         _print_json(report)
     else:

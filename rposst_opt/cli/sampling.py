@@ -5,13 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
-from rposst_opt.cli.options import check_output
+from rposst_opt.cli.commands import OUTPUT
 from rposst_opt.cli.terminal import notice
+from rposst_opt.cli.writing import check_output, wrote
 from rposst_opt.errors import ProblemError
 
 
 def _file(what: str) -> Any:
-    return typer.Option(metavar="FILE.csv", help=what, show_default=False)
+    return typer.Option(metavar="FILE.csv", help=what, show_default=False, rich_help_panel=OUTPUT)
 
 
 Results = Annotated[Path | None, _file("Scores in percent of 30 models (columns) on 24 tasks (rows).")]
@@ -19,7 +20,6 @@ Cases = Annotated[Path | None, _file("What each task costs, in minutes, and its 
 NewModels = Annotated[Path | None, _file("Four more models of the same kind, on all tasks.")]
 Long = Annotated[Path | None, _file("The scores of the 30 models again, a row each, some missing.")]
 Runs = Annotated[Path | None, _file("Another table: four runs each of 20 checkpoints on 16 levels, a row per run.")]
-Force = Annotated[bool, typer.Option("--force", help="Write over files that are there.")]
 
 
 def sample(
@@ -28,7 +28,6 @@ def sample(
     new_out: NewModels = None,
     long_out: Long = None,
     runs_out: Runs = None,
-    force: Force = False,
 ) -> None:
     """Write a small, made-up leaderboard to try things on, and what belongs to it."""
     from rposst_opt.files import samples
@@ -44,18 +43,16 @@ def sample(
     wanted = [(path, name, what) for path, name, what in asked if path is not None]
     if not wanted:
         raise ProblemError("--out names the file to write, as in: rposst sample --out results.csv.")
-    _check([path for path, _, _ in wanted], force=force)
+    _check([path for path, _, _ in wanted])
     for path, name, what in wanted:
         write_atomically(path, samples.sample_text(name))
-        notice(f"{path}: {what}.")
+        wrote(path, f"{what}.")
     notice("All of it is made up: nothing was measured, and none of it exists.")
 
 
-def _check(paths: list[Path], *, force: bool) -> None:
+def _check(paths: list[Path]) -> None:
     """Refuse, before any file is written, what cannot be written, or would be lost."""
     for place, path in enumerate(paths):
         check_output(path)
-        if path.exists() and not force:
-            raise ProblemError(f"{path} exists already, and is not written over: name another, or give --force.")
         if path.resolve() in [other.resolve() for other in paths[:place]]:
             raise ProblemError(f"{path} is named twice: each table needs a file of its own.")

@@ -5,13 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rposst_opt.cli.experiments import Scheduler
+from rposst_opt.cli.commands import OUTPUT, RUN, SCORES
 from rposst_opt.cli.options import (
-    AsJson,
     ProblemOptions,
     Stated,
-    TimeLimit,
-    check_output,
     purpose_of,
     read_problem,
     source_of,
@@ -19,8 +16,10 @@ from rposst_opt.cli.options import (
     takes_reading,
 )
 from rposst_opt.cli.reading import ReadingOptions, open_table, table_of_cells
+from rposst_opt.cli.running import BackendName, Scheduler, TimeLimit
 from rposst_opt.cli.showing import show_scores, show_solution
-from rposst_opt.cli.terminal import console, ending_at_a_second_interrupt, notice, plain, progress_of_a_search
+from rposst_opt.cli.terminal import console, ending_at_a_second_interrupt, notice, progress_of_a_search
+from rposst_opt.cli.writing import AsJson, CsvFile, check_output, write_file, wrote
 from rposst_opt.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -78,47 +77,52 @@ def demo() -> None:
     show_solution(out, problem, solution, scale, left_out)
 
 
-BackendName = Annotated[str, typer.Option(help="Which solver; `rposst backends` lists them.")]
-Rounds = Annotated[int | None, typer.Option(help="Rounds of the game, for backends that play it; 500 unless given.")]
+def _of_run(text: str, metavar: str | None = None) -> Any:
+    return typer.Option(metavar=metavar, help=text, rich_help_panel=RUN)
+
+
+def _of_output(*names: str, text: str, metavar: str | None = None) -> Any:
+    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=OUTPUT, show_default=False)
+
+
+Rounds = Annotated[int | None, _of_run("Rounds of the game, for backends that play it; 500 unless given.")]
 PlayerName = Annotated[
     str | None,
-    typer.Option(
-        help="Who plays the game of `regret-matching`: regret-matching+ unless given, predictive, extragradient or "
-        "smooth-predictive."
+    _of_run(
+        "Who plays the game of `regret-matching`: regret-matching+ unless given, predictive, extragradient or "
+        "smooth-predictive.",
+        "NAME",
     ),
 ]
 Restarts = Annotated[
     str | None,
-    typer.Option(
-        help="When the proved gap has halved, that player starts again from the last or the best round; never unless "
-        "given."
+    _of_run(
+        "When the proved gap has halved, that player starts again from the last or the best round; never unless given.",
+        "last|best",
     ),
 ]
-Seed = Annotated[int | None, typer.Option(help="For backends that draw at random; 0 unless given.")]
+Seed = Annotated[int | None, _of_run("For backends that draw at random; 0 unless given.")]
 Gap = Annotated[
     float,
-    typer.Option(help="Be content with this gap, in the units of the objective: 0.05 is 5 % of the rescaled range."),
+    _of_run("Be content with this gap, in the units of the objective: 0.05 is 5 % of the rescaled range."),
 ]
 Top = Annotated[
     int | None,
-    typer.Option(
-        help="Show the best so many sets of cases; ties by the lower mean loss, then by position in the file."
-    ),
+    _of_output(text="Show the best so many sets of cases; ties by the lower mean loss, then by position in the file."),
 ]
-AllOptimal = Annotated[bool, typer.Option("--all-optimal", help="Show all sets of cases that are as good as the best.")]
-TestFile = Annotated[Path | None, typer.Option(metavar="TEST.json", help="Write the test to this file.")]
+AllOptimal = Annotated[bool, _of_output("--all-optimal", text="Show all sets of cases that are as good as the best.")]
+TestFile = Annotated[Path | None, _of_output(metavar="TEST.json", text="Write the test to this file.")]
 ProofFile = Annotated[
     Path | None,
-    typer.Option(metavar="PROOF.json", help="Write a proof of the lower bound, for `rposst verify`, to this file."),
+    _of_output(metavar="PROOF.json", text="Write a proof of the lower bound, for `rposst verify`, to this file."),
 ]
 ErrorBars = Annotated[
     bool | None,
-    typer.Option(
+    _of_output(
         "--error-bars/--no-error-bars",
-        help="Make the test again without each policy in turn, or without each of ten folds where they are many, for "
+        text="Make the test again without each policy in turn, or without each of ten folds where they are many, for "
         "the error on policies that it has not seen and for `rposst score`'s intervals; by default if that takes a few "
         "seconds at most.",
-        show_default=False,
     ),
 ]
 
@@ -133,19 +137,22 @@ def solve(
     seed: Seed = None,
     time_limit: TimeLimit = None,
     gap: Gap = 0.0,
-    top: Top = None,
-    all_optimal: AllOptimal = False,
     scheduler: Scheduler = None,
     out: TestFile = None,
     certificate: ProofFile = None,
     error_bars: ErrorBars = None,
+    top: Top = None,
+    all_optimal: AllOptimal = False,
     as_json: AsJson = False,
 ) -> None:
-    """Choose test cases and weights from a results file."""
+    """Choose test cases and weights from a results file.
+
+    Unless told otherwise, it looks for the test with the smallest error for the worst 1 % of the file's policies, until
+    it is proved that none is better.
+    """
     from rposst_opt.backends import solve as solve_problem
     from rposst_opt.files.records import as_json as to_json
     from rposst_opt.files.records import solution_record
-    from rposst_opt.files.writing import write_atomically
     from rposst_opt.solution import Status
     from rposst_opt.unseen.error_bars import left_out_record
 
@@ -166,7 +173,7 @@ def solve(
         record |= {"unseen": _unseen_record(left_out), "left_out": left_out_record(left_out)}
     try:
         if out is not None and solution.test is not None:
-            write_atomically(out, to_json(record) + "\n")
+            write_file(out, to_json(record) + "\n")
         if certificate is not None:
             _write_certificate(certificate, problem, solution)
     finally:  # what was found is shown even if it cannot be written
@@ -226,36 +233,45 @@ def _given(**options: Any) -> dict[str, Any]:
 def _write_certificate(path: Path, problem: "Problem", solution: "Solution") -> None:
     """Write the proof, or say that there is none to write."""
     from rposst_opt.files.records import as_json, certificate_record
-    from rposst_opt.files.writing import write_atomically
 
     if solution.certificate is not None:
-        write_atomically(path, as_json(certificate_record(problem, solution.certificate)) + "\n")
+        write_file(path, as_json(certificate_record(problem, solution.certificate)) + "\n")
     else:
         reason = f"{solution.limit or 'the run'} came before a whole proof"
-        console(stderr=True).print(plain(f"{path} was not written: {reason}."))
+        notice(f"{path} was not written: {reason}.")
+
+
+def _of_scores(*names: str, text: str, min: int | None = None) -> Any:
+    return typer.Option(*names, min=min, help=text, rich_help_panel=SCORES)
+
+
+EstimatorName = Annotated[
+    str, _of_scores(text="How the full score is estimated: weights, ridge, residual, kernel or aipw.")
+]
+TargetNumber = Annotated[int, _of_scores(min=1, text="Which target's score, by its number, for estimators that learn.")]
+Level = Annotated[float, _of_scores(text="The probability with which intervals hold the full score.")]
+IntervalKind = Annotated[
+    str,
+    _of_scores(
+        text="jackknife, from results on the test's cases alone; or jackknife+, with a bound (2 × level - 1) and "
+        "mostly wider, from results on the cases of all tests that were made without a policy."
+    ),
+]
+Strict = Annotated[
+    bool, _of_scores("--strict", text="Refuse results that are not on the scale that the test was made for.")
+]
 
 
 @takes_reading
 def score(
     options: ReadingOptions,
     test: Annotated[Path, typer.Argument(metavar="TEST.json", help="A test that `rposst solve --out` wrote.")],
-    estimator: Annotated[
-        str, typer.Option(help="How the full score is estimated: weights, ridge, residual, kernel or aipw.")
-    ] = "weights",
-    target: Annotated[
-        int, typer.Option(min=1, help="Which target's score, by its number, for estimators that learn.")
-    ] = 1,
-    level: Annotated[float, typer.Option(help="The probability with which intervals hold the full score.")] = 0.9,
-    intervals: Annotated[
-        str,
-        typer.Option(
-            help="jackknife, from results on the test's cases alone; or jackknife+, with a bound (2 × level - 1) and "
-            "mostly wider, from results on the cases of all tests that were made without a policy."
-        ),
-    ] = "jackknife",
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse results that are not on the scale that the test was made for.")
-    ] = False,
+    estimator: EstimatorName = "weights",
+    target: TargetNumber = 1,
+    level: Level = 0.9,
+    intervals: IntervalKind = "jackknife",
+    strict: Strict = False,
+    csv: CsvFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Apply a test to new policies: their scores with intervals, and their ranking, highest first.
@@ -269,6 +285,8 @@ def score(
     if not 0 < level < 1:
         raise ProblemError(f"--level must lie between 0 and 1, got {level:g}.")
     check_kind(intervals, estimator)
+    if csv is not None:
+        check_output(csv, [options.results, test])
     efficient_test, left_out = read_test(test), read_left_out(test)
     table = _read_new_results(options, efficient_test, left_out, intervals)
     if strict:
@@ -277,10 +295,19 @@ def score(
     if known is not None:
         notice(known)
     scored = _scored(efficient_test, left_out, table, method=estimator, target=target - 1, level=level, kind=intervals)
+    if csv is not None:
+        _write_scores(csv, scored["scores"])
     if as_json:
         print(to_json({"format": "rposst-scores/1", **scored}))
         return
     show_scores(console(), scored, len(efficient_test.cases))
+
+
+def _write_scores(path: Path, rows: list[dict[str, Any]]) -> None:
+    """A row for each policy, best first, with what `--json` says of it."""
+    import pandas as pd
+
+    write_file(path, pd.DataFrame(rows).to_csv(index=False))
 
 
 def _check_scale(test: "EfficientTest", table: "pd.DataFrame", path: Path) -> None:
@@ -348,7 +375,10 @@ def _scored(
 @takes_problem()
 def export(
     options: ProblemOptions,
-    out: Annotated[Path, typer.Option(metavar="MODEL.mps", help="The file to write: .mps, or .lp for people.")],
+    out: Annotated[
+        Path,
+        typer.Option(metavar="MODEL.mps", help="The file to write: .mps, or .lp for people.", rich_help_panel=OUTPUT),
+    ],
 ) -> None:
     """Write the mixed-integer program to a file that any solver reads."""
     from rposst_opt.backends import entry_of
@@ -356,15 +386,15 @@ def export(
 
     check_output(out, options.files)
     if out.suffix not in (".mps", ".lp"):
-        raise ProblemError(f"{out}: the file must end in .mps or .lp.")
+        raise ProblemError(f"--out must end in .mps or .lp, got {str(out)!r}.")
     problem = read_problem(options).problem
     entry = entry_of("pulp-highs")
     reason = entry.capabilities.why_not(problem)
     if reason is not None:
         raise ProblemError(f"this problem is no mixed-integer linear program: {reason}.")
     write_with(out, lambda path: entry.module_attribute("write_model")(problem.stated, path))
-    said = f"{out}: y_3 says whether test case number 3 (counted from 0) is chosen, w_3 is its weight."
+    said = "y_3 says whether test case number 3 (counted from 0) is chosen, w_3 is its weight."
     if problem.offset:
         low, high = problem.n_cases, problem.n_cases + 1
         said += f" The offset is a mixture: w_{low} times the lowest result and w_{high} times the highest."
-    console(stderr=True).print(said, markup=False)
+    wrote(out, said)

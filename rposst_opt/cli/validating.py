@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from rposst_opt.cli.experiments import Jobs, Scheduler
-from rposst_opt.cli.options import AsJson, ProblemOptions, purpose_of, read_problem, table_digest, takes_problem
+from rposst_opt.cli.commands import OUTPUT, TRIALS
+from rposst_opt.cli.options import ProblemOptions, purpose_of, read_problem, table_digest, takes_problem
 from rposst_opt.cli.parsing import listed
+from rposst_opt.cli.running import Jobs, Scheduler
 from rposst_opt.cli.terminal import console, notice, plain, progress_of_experiments
+from rposst_opt.cli.writing import AsJson, wrote
 from rposst_opt.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
 SHOWN = 6  # ways of each kind and size, the best ones
 
-
 Selections = Annotated[
     str | None,
     typer.Option(
@@ -32,6 +33,7 @@ Selections = Annotated[
         help="Ways to choose cases: rposst, rposst-offset, greedy-ridge, kmeans, stratified, random, mrmr; the first "
         "five unless given.",
         show_default=False,
+        rich_help_panel=TRIALS,
     ),
 ]
 Estimators = Annotated[
@@ -40,6 +42,7 @@ Estimators = Annotated[
         metavar="A,B",
         help="Ways to estimate the full score: weights, ridge, residual, kernel, aipw; all unless given.",
         show_default=False,
+        rich_help_panel=TRIALS,
     ),
 ]
 Groups = Annotated[
@@ -48,6 +51,7 @@ Groups = Annotated[
         metavar="FILE.csv",
         help="Policies (first column) and their groups (second), such as families or years: each is held out once.",
         show_default=False,
+        rich_help_panel=TRIALS,
     ),
 ]
 Folds = Annotated[
@@ -55,16 +59,20 @@ Folds = Annotated[
     typer.Option(
         help="Hold policies out in so many random folds; one by one unless given, beyond 60 policies in five folds.",
         show_default=False,
+        rich_help_panel=TRIALS,
     ),
 ]
-Replicas = Annotated[int, typer.Option(min=1, help="How often policies are parted into random folds.")]
-Seed = Annotated[int, typer.Option(help="For folds and for random cases.")]
+Replicas = Annotated[
+    int, typer.Option(min=1, help="How often policies are parted into random folds.", rich_help_panel=TRIALS)
+]
+Seed = Annotated[int, typer.Option(help="For folds and for random cases.", rich_help_panel=TRIALS)]
 Folder = Annotated[
     Path | None,
     typer.Option(
         metavar="FOLDER",
         help="Where tables are written, and what is done is kept: run again, it goes on where it stopped.",
         show_default=False,
+        rich_help_panel=OUTPUT,
     ),
 ]
 
@@ -115,20 +123,19 @@ def validate(
     advice = [recommend(found, kind) for kind in kinds]
     if out is not None:
         _write(out, found, table_digest(table))
+        wrote(out, "tables of all trials" + (", and the figure errors.png." if find_spec("matplotlib") else "."))
     if as_json:
         _print_json(found, advice)
         return
     _show(console(), found, advice)
-    if out is not None:
-        console(stderr=True).print(plain(f"Tables and the figure errors.png are in {out}."))
 
 
 def _read_purpose(options: ProblemOptions) -> "tuple[pd.DataFrame, Purpose]":
     """The results as they are in the file, and what tests are for."""
     if options.probabilities is not None:
-        raise ProblemError("`validate` takes no --probabilities: which of them held-out policies have is not known.")
+        raise ProblemError("--probabilities of held-out policies are not known: `rposst validate` takes none.")
     if options.regularise == "auto":
-        raise ProblemError("`validate` takes no --regularise auto, which would look at held-out policies: try numbers.")
+        raise ProblemError("--regularise auto would look at held-out policies: `rposst validate` takes numbers only.")
     stated = read_problem(options)
     return stated.table, purpose_of(options, stated)
 

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rposst_opt.cli.options import AsJson, ProblemOptions, check_output, read_problem, takes_problem
+from rposst_opt.cli.commands import CHECKS, OUTPUT
+from rposst_opt.cli.options import ProblemOptions, read_problem, takes_problem
 from rposst_opt.cli.terminal import console, notice, plain
+from rposst_opt.cli.writing import AsJson, check_output, write_file
 from rposst_opt.values.showing import counted
 
 if TYPE_CHECKING:
@@ -24,25 +26,33 @@ ClaimedTest = Annotated[
     typer.Option(
         metavar="TEST.json",
         help="Check this test too: that its objective is what its file says, and how far it is from the proved bound.",
+        rich_help_panel=CHECKS,
     ),
 ]
 ExactArithmetic = Annotated[
     bool,
     typer.Option(
-        "--exact-arithmetic", help="Work cuts out in rational numbers, so that nothing is rounded; it takes longer."
+        "--exact-arithmetic",
+        help="Work cuts out in rational numbers, so that nothing is rounded; it takes longer.",
+        rich_help_panel=CHECKS,
     ),
 ]
-Export = Annotated[
+PseudoBooleanFile = Annotated[
     Path | None,
     typer.Option(
+        "--out",
+        "--export",
         metavar="PROOF.opb",
         help="Also write what is to be proved as a pseudo-Boolean problem, which has no solution if the proof holds.",
+        rich_help_panel=OUTPUT,
     ),
 ]
 MostExceptions = Annotated[
     int | None,
     typer.Option(
-        min=0, help="How many sets a proof may name as exceptions, each of which is solved again; 1,000 unless given."
+        min=0,
+        help="How many sets a proof may name as exceptions, each of which is solved again; 1,000 unless given.",
+        rich_help_panel=CHECKS,
     ),
 ]
 NoEffect = Annotated[int | None, typer.Option(hidden=True)]
@@ -54,7 +64,7 @@ def verify(
     certificate: ProofFile,
     test: ClaimedTest = None,
     exact_arithmetic: ExactArithmetic = False,
-    export: Export = None,
+    out: PseudoBooleanFile = None,
     most_exceptions: MostExceptions = None,
     samples: NoEffect = None,
     seed: NoEffect = None,
@@ -66,8 +76,8 @@ def verify(
     from rposst_opt.files.records import as_json as to_json
     from rposst_opt.files.records import read_certificate, read_claims
 
-    if export is not None:
-        check_output(export, [*options.files, certificate, *([] if test is None else [test])])
+    if out is not None:
+        check_output(out, [*options.files, certificate, *([] if test is None else [test])])
     if samples is not None or seed is not None:
         notice("--samples and --seed have no effect: all sets of test cases are accounted for.")
     stated = read_problem(options)
@@ -76,8 +86,8 @@ def verify(
     claims = None if test is None else read_claims(test, problem)
     if proof.problem_sha256 is None:
         notice(f"{certificate} does not say which problem it is about, so that this could not be checked.")
-    if export is not None:
-        _write_opb(export, problem, proof, exact_arithmetic=exact_arithmetic)
+    if out is not None:
+        _write_opb(out, problem, proof, exact_arithmetic=exact_arithmetic)
     most = MOST_EXCEPTIONS if most_exceptions is None else most_exceptions
     outcome = verify_certificate(problem, proof, exact_arithmetic=exact_arithmetic, most_exceptions=most)
     checked = None if claims is None else check_claims(problem, claims, outcome)
@@ -95,10 +105,9 @@ def _write_opb(path: Path, problem: "Problem", proof: "Certificate", *, exact_ar
     """Write the pseudo-Boolean problem, or say why there is none."""
     from rposst_opt.checking.verification import Refused, hitting_problem
     from rposst_opt.files.opb import as_opb
-    from rposst_opt.files.writing import write_atomically
 
     try:
-        write_atomically(path, as_opb(hitting_problem(problem, proof, exact_arithmetic=exact_arithmetic)))
+        write_file(path, as_opb(hitting_problem(problem, proof, exact_arithmetic=exact_arithmetic)))
     except Refused as refusal:
         notice(f"{path} was not written: {refusal}.")
 

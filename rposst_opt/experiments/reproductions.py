@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rposst_opt.backends import solve
-from rposst_opt.errors import ProblemError
+from rposst_opt.errors import ProblemError, unknown
 from rposst_opt.experiments import tables
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.experiments.methods import METHODS, REFERENCE
@@ -226,7 +226,7 @@ def reproduce(name: str, request: Request) -> list[Path]:
     from rposst_opt.experiments.figures import draw
 
     if name not in REPRODUCTIONS:
-        raise ProblemError(f"unknown name {name!r}. Known: {', '.join([*REPRODUCTIONS, ALL])}.")
+        raise ProblemError(unknown("name", name, [*REPRODUCTIONS, ALL]))
     asked = REPRODUCTIONS[name]
     if asked.takes_tables and not asked.domains and not request.poker:
         raise ProblemError(f"{name} needs {asked.needs}.")

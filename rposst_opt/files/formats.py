@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rposst_opt.errors import ProblemError, check_installed
+from rposst_opt.errors import ProblemError, check_installed, unknown
 from rposst_opt.files.cells import Cells, as_grid, cells_of_text
 from rposst_opt.files.compression import File
 from rposst_opt.files.harness_runs import LONG_COLUMNS
@@ -86,7 +86,7 @@ def open_cells(source: object, *, format: str | None = None, asked: Asked | None
         return cells_of_frame("the DataFrame", _as_pandas(source), is_indexed=False)
     file = File(Path(source))
     if format is not None and format not in FORMATS:
-        raise ProblemError(f"unknown format {format!r}. Known: {', '.join(FORMATS)}.")
+        raise ProblemError(unknown("format", format, FORMATS))
     return FORMATS[_format_of(file) if format is None else format].read(file, asked)
 
 
@@ -100,6 +100,8 @@ def _check_choices(format: str | None, asked: Asked) -> None:
 
 def _format_of(file: File) -> str:
     """The format that the first bytes tell, or else the name; text with separators if neither does."""
+    if file.path.is_dir():
+        raise ProblemError(f"{file.where}: this is a folder: name a file, or say by `format` whose logs are in it.")
     data = file.data
     for name, known in FORMATS.items():
         if data.startswith(known.magic):
@@ -121,6 +123,8 @@ def _read_text(file: File, asked: Asked) -> Cells:
 def _read_json_lines(file: File, asked: Asked) -> Cells:
     """Records, one JSON object a line, or a list of them; the header is of all keys."""
     text = file.text.strip()
+    if not text:
+        raise ProblemError(f"{file.where}: the file is empty.")
     try:
         if text.startswith("["):
             records = json.loads(text, object_pairs_hook=_record)

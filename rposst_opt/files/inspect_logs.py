@@ -27,7 +27,7 @@ from rposst_opt.files.harness_runs import (
     long_table,
     of_task,
 )
-from rposst_opt.text_files import named, read_text
+from rposst_opt.text_files import named, read_text, unreadable
 
 # As Inspect itself finds logs in a folder: every .eval file, and JSON whose name begins with a time.
 LOGS = ("*.eval", "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T*.json")
@@ -160,7 +160,7 @@ def _members(path: Path, names: Sequence[str]) -> dict[str, bytes] | None:
                 return None
             return {name: _member(path, archive, name) for name in names}
     except OSError as error:
-        raise ProblemError(f"{named(path)}: cannot be read ({error.strerror or error}).") from None
+        raise unreadable(path, error) from None
     except DAMAGE as error:
         raise ProblemError(f"{named(path)}: this is not a whole .eval file ({error}).") from None
 

@@ -25,7 +25,7 @@ from rposst_opt.files.harness_runs import (
     long_table,
     of_task,
 )
-from rposst_opt.text_files import named, read_text
+from rposst_opt.text_files import named, read_text, unreadable
 
 SAMPLES = re.compile(r"samples_(?P<task>.+)_(?P<date>[^_]+)\.jsonl")
 CASE = re.compile(r"(?P<task>.+)/(?P<document>\d+)", re.ASCII | re.DOTALL)
@@ -123,7 +123,7 @@ def _read_documents(path: Path) -> Iterator[Document]:
                 if line.strip():
                     yield _read_document(f"{named(path)}, line {number}", line)
     except OSError as error:
-        raise ProblemError(f"{named(path)}: cannot be read ({error.strerror}).") from None
+        raise unreadable(path, error) from None
 
 
 def _read_document(where: str, line: bytes) -> Document:

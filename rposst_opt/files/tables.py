@@ -19,7 +19,7 @@ from rposst_opt.files.cells import ObjectArray, cells_of_text
 from rposst_opt.files.incomplete import BoolArray
 from rposst_opt.files.names import check_names, check_same_names
 from rposst_opt.files.numbers import NUMBER, NumberStyle, read_numbers, why_no_number
-from rposst_opt.text_files import named, read_text
+from rposst_opt.text_files import named, read_bytes, read_text
 
 WHOLE_NUMBER = re.compile(r"\d+", re.ASCII)
 
@@ -111,9 +111,9 @@ def match_logs(folder: Path) -> Iterator[tuple[str, list[str]]]:
         raise ProblemError(f"{named(folder)}: there are no match logs (*.log, *.log.gz) in this folder.")
     for path in paths:
         try:
-            data = path.read_bytes()
+            data = read_bytes(path)
             text = gzip.decompress(data) if path.suffix == ".gz" else data
-        except (OSError, EOFError, zlib.error) as error:
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ProblemError(f"{named(path)}: cannot be read ({error}).") from None
         yield str(path.relative_to(folder)), text.decode("utf-8", errors="replace").splitlines()
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from rposst_opt.arrays import FloatArray
-from rposst_opt.errors import ProblemError
+from rposst_opt.errors import ProblemError, unknown
 from rposst_opt.losses import AbsoluteError, EpsilonInsensitiveError, Loss, PinballError, SquaredError
 from rposst_opt.measures import CVaR, KOfN, Mean, Measure, Mixture, WorstCase
 from rposst_opt.problem import Problem
@@ -29,7 +29,7 @@ def draw(family: str, seed: int) -> Problem:
     True
     """
     if family not in FAMILIES:
-        raise ProblemError(f"unknown family {family!r}. Known: {', '.join(FAMILIES)}.")
+        raise ProblemError(unknown("family", family, FAMILIES))
     if seed < 0:
         raise ProblemError(f"`seed` must be a whole number from 0 on, got {seed!r}.")
     return FAMILIES[family](np.random.default_rng([seed, *family.encode()]))

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from rposst_opt.contract import Backend
-from rposst_opt.errors import ProblemError
+from rposst_opt.errors import ProblemError, unknown
 from rposst_opt.fuzzing.families import FAMILIES
 from rposst_opt.fuzzing.trials import TIME_LIMIT_SECONDS, Outcome, Row, Trial, versions_of, who_is_asked
 from rposst_opt.referee.findings import Verdict
@@ -147,7 +147,7 @@ def _check(minutes: float, problems: int | None, families: Sequence[str] | None)
         raise ProblemError(f"`problems` must be at least 1, got {problems}.")
     for family in families or ():
         if family not in FAMILIES:
-            raise ProblemError(f"unknown family {family!r}. Known: {', '.join(FAMILIES)}.")
+            raise ProblemError(unknown("family", family, FAMILIES))
 
 
 def _drawn(plan: Trial, seed: int, families: Sequence[str]) -> Iterator[Trial]:

@@ -14,7 +14,7 @@ from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.backends import AUTO, entry_of, name_of, solve
 from rposst_opt.contract import Backend, Limit
 from rposst_opt.efficient_test import EfficientTest
-from rposst_opt.errors import BackendUnavailable, ProblemError, RposstError, check_installed
+from rposst_opt.errors import BackendUnavailable, ProblemError, RposstError, check_installed, unknown
 from rposst_opt.estimators import ESTIMATORS, WEIGHTS
 from rposst_opt.losses import Loss
 from rposst_opt.measures import Measure
@@ -188,7 +188,7 @@ class TestSelector(SelectorMixin, RegressorMixin, BaseEstimator):  # type: ignor
             The full score of every policy; by default that of the declared targets, or the mean of all features.
         """
         if self.estimator not in ESTIMATORS:
-            raise ProblemError(f"unknown estimator {self.estimator!r}. Known: {', '.join(ESTIMATORS)}.")
+            raise ProblemError(unknown("estimator", self.estimator, ESTIMATORS))
         if y is None:
             policies, outcome = validate_data(self, X, dtype=np.float64), None
         else:

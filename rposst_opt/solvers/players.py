@@ -61,7 +61,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from rposst_opt.errors import ProblemError
+from rposst_opt.errors import ProblemError, closest
 from rposst_opt.problem import Problem
 from rposst_opt.solvers.bounds import predictive_gap, regret_matching_gap, steepest_payoff
 from rposst_opt.solvers.kernels.players import FROM_BEST, FROM_LAST, NEVER, Player
@@ -99,7 +99,9 @@ class PlayerChoice(NamedTuple):
         """Refuse players and restarts that there are not, and steps that are of no use."""
         for option, value, known in (("player", self.name, PLAYERS), ("restarts", self.restarts, RESTARTS)):
             if not isinstance(value, str) or value not in known:
-                raise ProblemError(f"`{option}` must be one of {', '.join(known)}, got {value!r}.")
+                meant = closest(value, known)
+                asked = "." if meant is None else f": did you mean {meant!r}?"
+                raise ProblemError(f"`{option}` must be one of {', '.join(known)}, got {value!r}{asked}")
         if self.step is None:
             return
         if not PLAYERS[self.name].is_smooth:

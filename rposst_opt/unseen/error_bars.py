@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike
 from rposst_opt.arrays import FloatArray, Named, one_column_each
 from rposst_opt.backends import solve
 from rposst_opt.efficient_test import EfficientTest
-from rposst_opt.errors import ProblemError
+from rposst_opt.errors import ProblemError, unknown
 from rposst_opt.estimators import ESTIMATORS, WEIGHTS
 from rposst_opt.files.records import TEST_FORMAT, read_record
 from rposst_opt.files.shapes import some_of
@@ -223,7 +223,7 @@ def intervals(
 def check_kind(kind: str, method: str = WEIGHTS) -> None:
     """Refuse a kind of intervals that is not known, or that this estimator cannot have."""
     if kind not in KINDS:
-        raise ProblemError(f"unknown kind of intervals {kind!r}. Known: {', '.join(KINDS)}.")
+        raise ProblemError(unknown("kind of intervals", kind, KINDS))
     if kind == JACKKNIFE_PLUS and method != WEIGHTS:
         raise ProblemError(
             f"{kind} intervals are for the test's own weights: tests without a policy do not keep what the estimator "

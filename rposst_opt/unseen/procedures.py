@@ -14,7 +14,7 @@ from rposst_opt.arrays import FloatArray, checked_noise, checked_targets
 from rposst_opt.assembly import Rules
 from rposst_opt.backends import solve
 from rposst_opt.efficient_test import EfficientTest
-from rposst_opt.errors import ProblemError
+from rposst_opt.errors import ProblemError, unknown
 from rposst_opt.estimators import ESTIMATORS
 from rposst_opt.losses import AbsoluteError, Loss
 from rposst_opt.measures import CVaR, Measure
@@ -167,10 +167,10 @@ def check_known(selections: Sequence[str], estimators: Sequence[str]) -> None:
     """Refuse names that stand for nothing."""
     for name in selections:
         if name not in SELECTIONS:
-            raise ProblemError(f"unknown selection {name!r}. Known: {', '.join(SELECTIONS)}.")
+            raise ProblemError(unknown("selection", name, SELECTIONS))
     for name in estimators:
         if name not in ESTIMATORS:
-            raise ProblemError(f"unknown estimator {name!r}. Known: {', '.join(ESTIMATORS)}.")
+            raise ProblemError(unknown("estimator", name, ESTIMATORS))
 
 
 @dataclass(frozen=True, eq=False)
