@@ -58,6 +58,7 @@ SLOW_FILES = {
     "test_report",
     "test_reproductions",
     "test_runner",
+    "test_tasks",
     "test_tutorial",
     "test_unseen_policies",
 }
@@ -67,6 +68,7 @@ LONGEST_FILES = (
     "test_pages",
     "test_agreement",
     "test_runner",
+    "test_tasks",
     "test_canonical",
     "test_regret_matching",
     "test_exact",

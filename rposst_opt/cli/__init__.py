@@ -1,4 +1,4 @@
-"""The command line: ``rposst demo | solve | validate | score | report | write-subset | budget | verify | agree | ...``.
+"""The command line: ``rposst demo | sample | solve | validate | score | report | write-subset | budget | ...``.
 
 Results go to standard output, progress and messages to standard error. Exit codes: 0 done, 1 no test, 2 bad input.
 
@@ -24,6 +24,7 @@ from rposst_opt.cli.handing_over import write_subset
 from rposst_opt.cli.planning import budget, forms
 from rposst_opt.cli.refereeing import referee
 from rposst_opt.cli.reporting import explore, report
+from rposst_opt.cli.sampling import sample
 from rposst_opt.cli.solving import demo, export, score, solve
 from rposst_opt.cli.terminal import warnings_as_notices
 from rposst_opt.cli.validating import validate
@@ -33,7 +34,7 @@ from rposst_opt.errors import RposstError
 
 # As help lists them, in the order of use: first what most people want, last what few do.
 COMMANDS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
-    "Choose and use a test": (demo, solve, validate, score, report, write_subset),
+    "Choose and use a test": (demo, sample, solve, validate, score, report, write_subset),
     "Plan a test": (budget, forms),
     "Check and compare": (verify, agree, compare, backends, calibrate, export, referee),
     "Look closer": (explore,),
