@@ -1,7 +1,4 @@
-"""The README and all pages: their code is run, their tables are held against the code, their links lead somewhere.
-
-The tutorial's code has a test of its own, `test_tutorial.py`.
-"""
+"""The README and all pages: their code is run, their tables are held against the code, their links lead somewhere."""
 
 import os
 import re
@@ -18,14 +15,16 @@ import formulations
 import rposst_opt as ro
 import rposst_opt.sklearn
 from docs.docstring_markup import as_markdown
-from docs.make_pictures import TUTORIAL, read_blocks, run_blocks
+from docs.make_pictures import read_blocks, run_blocks
 from docs.site_hooks import COMMANDS, ELSEWHERE, commands_page, link_on_the_site
 from rposst_opt.cli.showing import _handles_words
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
-WITH_CODE = [page for page in PAGES if page != TUTORIAL and "```python\n" in page.read_text(encoding="utf-8")]
+# Their code needs pictures, files or cells around it, and has tests of its own.
+RUN_ELSEWHERE = {ROOT / "docs" / page for page in ("k_of_n.md", "notebook.md", "how-to/add-a-backend.md")}
+WITH_CODE = [page for page in PAGES if page not in RUN_ELSEWHERE and "```python\n" in page.read_text(encoding="utf-8")]
 
 
 def name_of(page: Path) -> str:
@@ -173,8 +172,7 @@ def test_every_command_is_in_the_reference_with_its_options() -> None:
     page = commands_page()
     for command in ("solve", "score", "validate", "verify", "domain racing-arrows-follower"):
         assert f"\n## rposst {command}\n" in page
-    assert "| `--size <int>` |" in page or "| `--size INTEGER` |" in page
-    assert page.count("| `--json` |") > 5
+    assert "\n| `--size" in page and "\n| Reading the table | |\n" in page
 
 
 @pytest.fixture(scope="module")
