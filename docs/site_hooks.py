@@ -32,6 +32,7 @@ ELSEWHERE = {
 }
 HOMES = {page: path for path, page in ELSEWHERE.items()}
 RELATIVE_LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)")
+FURTHER_NAMES = re.compile(r"(--[a-z-]+)(?:, --[a-z-]+)+")  # an option's first name is the one to use
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', flags=re.DOTALL)
 
 
@@ -109,8 +110,8 @@ def command_part(command: Any, context: Any) -> Iterator[str]:
     yield f"```text\n{command.get_usage(context).removeprefix('Usage: ')}\n```"
     yield command.help.replace("\b\n", "").strip()
     panels: dict[str, list[str]] = {}
-    for parameter in command.params:
-        record = None if parameter.hidden else parameter.get_help_record(context)
+    for parameter in command.get_params(context):
+        record = None if parameter.hidden or parameter.name == "help" else parameter.get_help_record(context)
         if record is not None:
             is_argument = parameter.param_type_name == "argument"
             panel = parameter.rich_help_panel or ("Arguments" if is_argument else "Options")
@@ -121,6 +122,6 @@ def command_part(command: Any, context: Any) -> Iterator[str]:
 
 def option_row(option: str, words: str) -> str:
     """A row of a table: an option as it is typed, and what it does."""
-    typed = option.replace("|", r"\|")
+    typed = FURTHER_NAMES.sub(r"\1", option).replace("|", r"\|")
     meaning = re.sub(r"([|\[<*])", r"\\\1", " ".join(words.split()))
     return f"| `{typed}` | {meaning} |"

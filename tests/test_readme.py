@@ -7,8 +7,10 @@ import subprocess
 import sys
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from commands import Run
 
 import formulations
@@ -16,7 +18,8 @@ import rposst_opt as ro
 import rposst_opt.sklearn
 from docs.docstring_markup import as_markdown
 from docs.make_pictures import read_blocks, run_blocks
-from docs.site_hooks import COMMANDS, ELSEWHERE, commands_page, link_on_the_site
+from docs.site_hooks import COMMANDS, ELSEWHERE, commands_page, link_on_the_site, option_row
+from rposst_opt.cli import app
 from rposst_opt.cli.showing import _handles_words
 
 ROOT = Path(__file__).parent.parent
@@ -108,6 +111,35 @@ def test_every_measure_and_loss_is_documented() -> None:
             assert f"`{kind.__name__}(" in page
 
 
+# Commands.
+
+
+def unknown_options(text: str) -> list[str]:
+    """What commands in a text are given that they do not have, or have only for the sake of old scripts."""
+    known: Any = typer.main.get_command(app)
+    unknown = []
+    for line in text.replace("\\\n", " ").splitlines():
+        for name, rest in re.findall(r"\brposst ([a-z]+(?:-[a-z]+)*)([^`#]*)", line):
+            options = re.findall(r"(?<=\s)--[a-z-]+", rest)
+            if options and name not in known.commands:
+                unknown.append(name)
+            elif options and name != "domain":  # a group, whose commands differ
+                shown = [one for one in known.commands[name].params if not one.hidden]
+                names = {"--help", *(name for one in shown for name in (one.opts[0], *one.secondary_opts))}
+                unknown += [f"{name} {option}" for option in options if option not in names]
+    return unknown
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_have_the_options_that_a_page_gives_them(page: Path) -> None:
+    assert unknown_options(page.read_text(encoding="utf-8")) == []
+
+
+def test_planted_options_are_told() -> None:
+    text = "`rposst solve x.csv --size 3 --parrots`, and\n    rposst parrot x.csv \\\n  --size 2  # --or-not\n"
+    assert unknown_options(text) == ["solve --parrots", "parrot"]
+
+
 # Links.
 
 
@@ -172,6 +204,7 @@ def test_every_command_is_in_the_reference_with_its_options() -> None:
     page = commands_page()
     for command in ("solve", "score", "validate", "verify", "domain racing-arrows-follower"):
         assert f"\n## rposst {command}\n" in page
+    assert "`--out TEST.json`" in option_row("--out, --to TEST.json", "The file.")
     assert "\n| `--size" in page and "\n| Reading the table | |\n" in page
 
 
