@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("rposst_opt", "formulations")
 # Files that no import would miss: without them the wheel is broken, or without types, and few would notice at once.
-DATA = ("py.typed", "forecast.csv", ".html", ".js", ".css")
+DATA = ("py.typed", "forecast.csv", "samples/results.csv", ".html", ".js", ".css")
 
 
 def tracked() -> list[str]:

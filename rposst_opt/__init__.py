@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from rposst_opt.errors import Unsupported as Unsupported
     from rposst_opt.files.reading import ResultTable as ResultTable
     from rposst_opt.files.reading import read_results as read_results
+    from rposst_opt.files.samples import sample_cases as sample_cases
+    from rposst_opt.files.samples import sample_results as sample_results
     from rposst_opt.fuzzing.run import FuzzingReport as FuzzingReport
     from rposst_opt.fuzzing.run import fuzz as fuzz
     from rposst_opt.losses import AbsoluteError as AbsoluteError
@@ -117,6 +119,7 @@ _HOMES = {
         "Unsupported",
     ),
     "files.reading": ("ResultTable", "read_results"),
+    "files.samples": ("sample_cases", "sample_results"),
     "fuzzing.run": ("FuzzingReport", "fuzz"),
     "backends.forms": ("Forms", "make_forms"),
     "backends.iterative": ("IterativeSelection", "select_iteratively"),

@@ -342,12 +342,12 @@ def faults_of(*, wheel: list[str], source: list[str], files: list[str]) -> list[
 
 
 def test_a_fault_in_a_distribution_is_told() -> None:
-    ends = ("py.typed", "forecast.csv", "page.html", "page.js", "page.css")
+    ends = ("py.typed", "forecast.csv", "samples/results.csv", "page.html", "page.js", "page.css")
     packages = [f"rposst_opt/{end}" for end in ends]
     files = ["README.md", *packages]
     metadata = "rposst_opt-0.1.0.dist-info/METADATA"
     assert faults_of(wheel=[*packages, metadata], source=[*files, "PKG-INFO"], files=files) == []
-    assert faults_of(wheel=[name for name in packages if "csv" not in name], source=files, files=files) == [
+    assert faults_of(wheel=[name for name in packages if "forecast" not in name], source=files, files=files) == [
         "the wheel lacks rposst_opt/forecast.csv",
         "the wheel has no file that ends in forecast.csv",
     ]

@@ -1,4 +1,4 @@
-"""The command line: ``rposst demo | solve | validate | score | write-subset | report | verify | agree | export | ...``.
+"""The command line: ``rposst demo | sample | solve | validate | score | write-subset | report | verify | agree | ...``.
 
 Results go to standard output, progress and messages to standard error. Exit codes: 0 done, 1 no test, 2 bad input.
 
@@ -20,6 +20,7 @@ from rposst_opt.cli.handing_over import write_subset
 from rposst_opt.cli.planning import budget, forms
 from rposst_opt.cli.refereeing import referee
 from rposst_opt.cli.reporting import explore, report
+from rposst_opt.cli.sampling import sample
 from rposst_opt.cli.solving import demo, export, score, solve
 from rposst_opt.cli.terminal import warnings_as_notices
 from rposst_opt.cli.validating import validate
@@ -37,6 +38,7 @@ app = typer.Typer(
 # As help lists them: first what most people want, last what few do. Typer puts groups of commands after all others.
 for command in (
     demo,
+    sample,
     solve,
     validate,
     score,
