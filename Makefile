@@ -85,11 +85,13 @@ test-lowest:  ## run the tests with the lowest versions of all dependencies
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip uv
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[all]'
-	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis polars pytest pytest-benchmark pytest-xdist python-sat pyyaml selenium
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis marimo-base nbformat polars pytest pytest-benchmark pytest-xdist python-sat pyyaml selenium
 	.venv-lowest/bin/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --ignore tests/test_real_harnesses.py
 
-pictures: $(VENV)/installed  ## draw the tutorial's pictures anew, and the README's picture of a report
+pictures: $(VENV)/installed  ## make all pictures of documents anew: tutorial, notebook and its page, terminal, report, explorer
 	$(BIN)/python docs/make_pictures.py
+	$(BIN)/python docs/make_notebook.py
+	$(BIN)/python docs/make_terminal.py
 	PYTHONPATH=tests $(BIN)/python docs/make_screenshot.py
 
 # The wheel runs in an empty folder outside the checkout, so that its own files are what runs.
