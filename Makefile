@@ -7,7 +7,7 @@ MAKEFLAGS += --jobs=2
 # What Python compiles is kept, whatever the environment says: every worker of pytest would compile it again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-quick lint typecheck pytest test-lowest release-check try-wheel pictures bench bench-quick bench-methods bench-kernels bench-first bench-page bench-many bench-proofs bench-exact bench-hard bench-rules bench-players clean help
+.PHONY: demo test test-quick lint typecheck pytest test-lowest release-check try-wheel docs pictures bench bench-quick bench-methods bench-kernels bench-first bench-page bench-many bench-proofs bench-exact bench-hard bench-rules bench-players clean help
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -85,8 +85,13 @@ test-lowest:  ## run the tests with the lowest versions of all dependencies
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip uv
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[all]'
-	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis marimo-base nbformat polars pytest pytest-benchmark pytest-xdist python-sat pyyaml selenium
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis latex2mathml marimo-base 'mkdocs<2' mkdocs-material 'mkdocstrings[python]' nbformat polars pytest pytest-benchmark pytest-xdist python-sat pyyaml selenium
 	.venv-lowest/bin/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --ignore tests/test_real_harnesses.py
+
+# The theme has an opinion on MkDocs 2, which it would print at every build.
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: $(VENV)/installed  ## build the documentation site into the folder site, without a network
+	$(BIN)/mkdocs build --strict
 
 pictures: $(VENV)/installed  ## make all pictures of documents anew: tutorial, notebook and its page, terminal, report, explorer
 	$(BIN)/python docs/make_pictures.py
@@ -134,5 +139,5 @@ $(VENV)/installed: $(VENV)/core
 	@touch $@
 
 clean:  ## remove the environments and caches
-	rm -rf .venv .venv-lowest .venv-release .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks dist
+	rm -rf .venv .venv-lowest .venv-release .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -31,16 +31,16 @@ def read_blocks(tutorial: str) -> list[Block]:
     ]
 
 
-def run_blocks(blocks: Sequence[Block], folder: Path) -> list[str]:
+def run_blocks(blocks: Sequence[Block], folder: Path, page: str = TUTORIAL.name) -> list[str]:
     """Run the code in one namespace and in a folder, to which pictures are relative; return what each block prints."""
     namespace: dict[str, object] = {}
     outputs = []
     with contextlib.chdir(folder):
         for block in blocks:
             printed = io.StringIO()
-            lines_before = "\n" * (block.line - 1)  # so that a traceback names the tutorial's lines
+            lines_before = "\n" * (block.line - 1)  # so that a traceback names the page's lines
             with contextlib.redirect_stdout(printed):
-                exec(compile(lines_before + block.code, TUTORIAL.name, "exec"), namespace)
+                exec(compile(lines_before + block.code, page, "exec"), namespace)
             outputs.append(printed.getvalue())
     return outputs
 

@@ -22,7 +22,7 @@ from rich.text import Text
 FILM = Path(__file__).with_name("terminal.svg")
 COMMANDS = (
     "rposst sample --out results.csv --new-out new_models.csv",
-    "rposst solve results.csv --size 4 --error-bars --out test.json",
+    "rposst solve results.csv --size 4 --offset --error-bars --out test.json",
     "rposst score test.json new_models.csv",
 )
 STILL = 1

@@ -25,6 +25,7 @@ EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 NOT_FREE = {"gurobi", "mosek"}
 ALL = "all"
 SOURCES = sorted([*ROOT.glob("rposst_opt/**/*.py"), *ROOT.glob("formulations/**/*.py")])
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 
 
@@ -106,9 +107,7 @@ def extras_in_calls(path: Path) -> set[str]:
     return {value.value for value in values if isinstance(value, ast.Constant) and isinstance(value.value, str)}
 
 
-@pytest.mark.parametrize(
-    "path", [*SOURCES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda path: str(path.relative_to(ROOT))
-)
+@pytest.mark.parametrize("path", [*SOURCES, *DOCUMENTS], ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_extra_that_is_named_can_be_installed(path: Path) -> None:
     named = extras_named_in(path.read_text()) | (extras_in_calls(path) if path.suffix == ".py" else set())
     assert named <= EXTRAS.keys()
@@ -121,11 +120,11 @@ def test_extras_are_found_where_they_are_named() -> None:
         "gurobi",
     }
     assert "solvers" in extras_in_calls(ROOT / "formulations/convex_solvers.py")
-    assert {"solvers", "kmeans", "cluster"} <= extras_named_in((ROOT / "README.md").read_text())
+    assert {"solvers", "kmeans", "cluster"} <= extras_named_in((ROOT / "docs/reference/backends.md").read_text())
 
 
-def test_the_readme_lists_every_extra() -> None:
-    table = (ROOT / "README.md").read_text().split("| extra | brings | for |\n")[1].split("\n\n")[0]
+def test_the_documentation_lists_every_extra() -> None:
+    table = (ROOT / "docs/reference/install.md").read_text().split("| extra | brings | for |\n")[1].split("\n\n")[0]
     first_cells = [row.split("|")[1] for row in table.splitlines()[1:]]
     assert sorted(re.findall(r"`([a-z]+)`", " ".join(first_cells))) == sorted(EXTRAS)
 
