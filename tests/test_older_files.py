@@ -35,7 +35,8 @@ def test_a_test_scores_as_it_did(folder: Path, rposst: Run) -> None:
 
 def test_a_proof_is_checked_and_its_test_held_against_it(folder: Path, rposst: Run) -> None:
     assert rposst("verify", "results.csv", "proof.json", *PROBLEM, "--test", "test.json").code == 0
-    assert rposst("verify", "results.csv", "proof.json", "--size", "1", "--betas", "0,2").code == 1
+    of_larger_tests = rposst("verify", "results.csv", "proof.json", "--size", "3", "--betas", "0,2")
+    assert of_larger_tests.code == 1 and "does not say which problem" in of_larger_tests.err
 
 
 def test_a_solution_has_the_keys_that_it_had(folder: Path, rposst: Run) -> None:

@@ -82,7 +82,7 @@ def _(ro, table):
 def _(problem, ro):
     solution = ro.solve(problem, certificate=True)
     test = solution.test
-    test
+    test.to_frame().round(4)
     return solution, test
 
 
