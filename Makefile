@@ -7,7 +7,7 @@ MAKEFLAGS += --jobs=2
 # What Python compiles is kept, whatever the environment says: every worker of pytest would compile it again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-quick lint typecheck pytest test-lowest release-check docs pictures bench bench-quick bench-methods bench-kernels bench-first bench-page bench-many bench-proofs bench-exact bench-hard bench-rules bench-players clean help
+.PHONY: demo test test-quick lint typecheck pytest test-lowest release-check try-wheel docs pictures bench bench-quick bench-methods bench-kernels bench-first bench-page bench-many bench-proofs bench-exact bench-hard bench-rules bench-players clean help
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -85,7 +85,7 @@ test-lowest:  ## run the tests with the lowest versions of all dependencies
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip uv
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[all]'
-	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis latex2mathml 'mkdocs<2' mkdocs-material 'mkdocstrings[python]' polars pytest pytest-benchmark pytest-xdist python-sat pyyaml selenium
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python hypothesis latex2mathml marimo-base 'mkdocs<2' mkdocs-material 'mkdocstrings[python]' nbformat polars pytest pytest-benchmark pytest-xdist python-sat pyyaml selenium
 	.venv-lowest/bin/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --ignore tests/test_real_harnesses.py
 
 # The theme has an opinion on MkDocs 2, which it would print at every build.
@@ -93,11 +93,14 @@ docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(VENV)/installed  ## build the documentation site into the folder site, without a network
 	$(BIN)/mkdocs build --strict
 
-pictures: $(VENV)/installed  ## draw the tutorial's pictures anew, and the README's picture of a report
+pictures: $(VENV)/installed  ## make all pictures of documents anew: tutorial, notebook and its page, terminal, report, explorer
 	$(BIN)/python docs/make_pictures.py
+	$(BIN)/python docs/make_notebook.py
+	$(BIN)/python docs/make_terminal.py
 	PYTHONPATH=tests $(BIN)/python docs/make_screenshot.py
 
-# The wheel runs in an empty folder outside the checkout, so that its own files are what runs.
+# `make release-check PYTHONS="python3.11 python3.12"` tries the wheel on each of these.
+PYTHONS ?= $(PYTHON)
 release-check: export PYTHONPATH :=
 release-check: $(VENV)/installed  ## build the distributions, look into them, and run the wheel in an empty environment
 	$(BIN)/python -m pip install --quiet --group release
@@ -105,13 +108,20 @@ release-check: $(VENV)/installed  ## build the distributions, look into them, an
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/python .ci/check_distributions.py dist
-	$(PYTHON) -m venv $(RELEASE)
+	for python in $(PYTHONS); do $(MAKE) --no-print-directory try-wheel PYTHON=$$python || exit 1; done
+
+# It runs in an empty folder outside the checkout, so that its own files are what runs.
+try-wheel:
+	$(PYTHON) -m venv --clear $(RELEASE)
 	$(RELEASE)/bin/python -m pip install --quiet dist/*.whl
 	elsewhere=$$(mktemp -d) && trap 'rm -rf "$$elsewhere"' EXIT && cd "$$elsewhere" && \
 		$(RELEASE)/bin/python -c 'import formulations, rposst_opt, sys; \
 			assert all(m.__file__.startswith(sys.prefix) for m in (formulations, rposst_opt))' && \
-		$(RELEASE)/bin/rposst --version && \
-		$(RELEASE)/bin/rposst demo
+		$(RELEASE)/bin/python --version && $(RELEASE)/bin/rposst --version && \
+		$(RELEASE)/bin/rposst demo && \
+		$(RELEASE)/bin/rposst sample --out results.csv --new-out new_models.csv && \
+		$(RELEASE)/bin/rposst solve results.csv --size 4 --out test.json && \
+		$(RELEASE)/bin/rposst score test.json new_models.csv
 
 # Compiling all of SciPy, pandas and others takes as long as the rest of the installation, and the demo needs little of it.
 $(VENV)/core: pyproject.toml Makefile

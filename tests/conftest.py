@@ -46,6 +46,7 @@ SLOW_FILES = {
     "test_estimators",
     "test_extension",
     "test_figures",
+    "test_first_notebook",
     "test_forecast",
     "test_leduc",
     "test_missing_packages",

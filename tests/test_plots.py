@@ -142,6 +142,14 @@ def test_every_picture_is_one_and_is_seven_inches_wide(name: str, tables: dict[s
     pd.testing.assert_frame_equal(table, tables[name])
 
 
+def test_a_notebook_shows_a_picture_though_nobody_imports_pyplot(tables: dict[str, pd.DataFrame]) -> None:
+    shown = draw("size_curve", tables["size_curve"])
+    assert isinstance(shown, looks.Picture)
+    png, size = shown._repr_png_()
+    drawn = imread(io.BytesIO(png))
+    assert drawn.shape[:2] == (2 * size["height"], 2 * size["width"]) and size["width"] == 7 * 96
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_matplotlib_is_as_it_was(name: str, tables: dict[str, pd.DataFrame]) -> None:
     figures = pyplot.get_fignums()

@@ -248,6 +248,12 @@ def test_the_citation_has_this_version() -> None:
     assert [author["name"] for author in citation["authors"]] == [author["name"] for author in PROJECT["authors"]]
 
 
+def test_the_changelog_begins_with_what_is_not_released_and_then_has_this_version_with_its_day() -> None:
+    headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    released = read_yaml("CITATION.cff")["date-released"]
+    assert headings[:2] == ["[Unreleased]", f"[{ro.__version__}] - {released}"]
+
+
 def test_the_citation_and_the_readme_cite_the_same_paper() -> None:
     [paper] = read_yaml("CITATION.cff")["references"]
     readme = " ".join((ROOT / "README.md").read_text().replace("> ", "").split())
@@ -344,7 +350,7 @@ def test_a_fault_in_a_distribution_is_told() -> None:
     ends = ("py.typed", "forecast.csv", "samples/results.csv", "page.html", "page.js", "page.css")
     packages = [f"rposst_opt/{end}" for end in ends]
     files = ["README.md", *packages]
-    metadata = "rposst_opt-0.1.0.dist-info/METADATA"
+    metadata = "rposst_opt-0.2.0.dist-info/METADATA"
     assert faults_of(wheel=[*packages, metadata], source=[*files, "PKG-INFO"], files=files) == []
     assert faults_of(wheel=[name for name in packages if "forecast" not in name], source=files, files=files) == [
         "the wheel lacks rposst_opt/forecast.csv",

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib import rc_context
-from matplotlib.image import imread
 from matplotlib.mathtext import MathTextParser
-from scipy import ndimage, stats
+from pictures import PICTURE_TOLERANCE, picture_distance
+from scipy import stats
 
 import rposst_opt as ro
 from docs.make_pictures import TUTORIAL, read_blocks, run_blocks
@@ -27,9 +27,6 @@ INLINE = re.findall(r"\$(.+?)\$", re.sub(r"\$\$.+?\$\$", "", PROSE, flags=re.DOT
 SECTIONS = re.split(r"^## (?=\d)", PROSE.split("\n## Where to go on")[0], flags=re.MULTILINE)[1:]
 
 MOST_BYTES = 150_000
-PIXELS_OF_PLAY = 5  # how far other fonts and another layout may move what is drawn
-PATCH = 20  # pixels; a marker or a few letters fit into such a square
-PICTURE_TOLERANCE = 0.014  # black to white is 1; other versions of matplotlib make 0.010, a curve that has moved 0.06
 
 
 @dataclass(frozen=True)
@@ -64,19 +61,6 @@ def test_all_code_and_all_output_is_found() -> None:
 
 def test_code_and_output_fit_on_a_page() -> None:
     assert max(len(line) for block in BLOCKS for line in (block.code + block.shown).splitlines()) <= 100
-
-
-def picture_distance(first: Path, second: Path) -> float:
-    """The mean absolute difference of pixels where it is largest, beyond what moving them a little explains."""
-
-    def beyond(picture: FloatArray, other: FloatArray) -> float:
-        window = (2 * PIXELS_OF_PLAY + 1, 2 * PIXELS_OF_PLAY + 1, 1)
-        darkest, lightest = ndimage.minimum_filter(other, window), ndimage.maximum_filter(other, window)
-        difference = np.maximum(darkest - picture, 0.0) + np.maximum(picture - lightest, 0.0)
-        return float(ndimage.uniform_filter(difference.mean(axis=2), PATCH, mode="constant").max())
-
-    one, two = (np.asarray(imread(path), dtype=np.float64)[..., :3] for path in (first, second))
-    return max(beyond(one, two), beyond(two, one)) if one.shape == two.shape else np.inf
 
 
 def test_pictures_are_drawn_by_the_code_and_all_are_shown(run: Run) -> None:

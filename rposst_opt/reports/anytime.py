@@ -8,7 +8,7 @@ import pandas as pd
 
 from rposst_opt.arrays import FloatArray
 from rposst_opt.reports import check_can_draw
-from rposst_opt.reports.looks import BLACK, COLOURS, GREY, WIDE, WIDTH, in_style, numbers, short
+from rposst_opt.reports.looks import BLACK, COLOURS, GREY, WIDE, WIDTH, Picture, in_style, numbers, short
 
 try:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ def anytime_profiles(frame: pd.DataFrame) -> Figure:
     `frame` is `rposst_opt.referee.comparison.Comparison.frame`. Solvers that tell nothing on the way have their markers
     alone. Numbers that solvers claim without handing a test over are dotted, and what is refuted has a cross.
     """
-    figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
+    figure = Picture(figsize=(WIDTH, 4.6), layout="constrained")
     axes = figure.subplots()
     solvers = list(dict.fromkeys(frame["backend"]))
     latest = float(frame["seconds"].max()) if len(frame) else 1.0

@@ -1,8 +1,8 @@
 """What do the tables of `rposst_opt.analysis` look like? A picture for each, of the same name.
 
-Nothing is solved here, and no window opens: each function returns a figure, for ``figure.savefig("curve.png")``. Lines
-differ in their dashes or markers as well as in their colours, for print in grey. The picture of a comparison is in
-`rposst_opt.reports.anytime`.
+Nothing is solved here, and no window opens: each function returns a figure, for ``figure.savefig("curve.png")``, and a
+notebook shows it. Lines differ in their dashes or markers as well as in their colours, for print in grey. The picture
+of a comparison is in `rposst_opt.reports.anytime`.
 """
 
 from collections.abc import Sequence
@@ -31,6 +31,7 @@ from rposst_opt.reports.looks import (
     VERMILION,
     WIDE,
     WIDTH,
+    Picture,
     in_style,
     numbers,
     short,
@@ -77,7 +78,7 @@ def tail_profile(*tables: pd.DataFrame, labels: Sequence[str] | None = None) -> 
     if not tables:
         raise ProblemError("a picture of tail profiles needs at least one table.")
     names = _labels(labels, len(tables), "profile")
-    figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
+    figure = Picture(figsize=(WIDTH, 3.0), layout="constrained")
     curve, steps = figure.subplots(1, 2)
     for table, name, colour, dashes in zip(tables, names, cycle(COLOURS), cycle(DASHES), strict=False):
         look = {"color": colour, "linestyle": dashes, "linewidth": 1.6}
@@ -99,7 +100,7 @@ def tail_profile(*tables: pd.DataFrame, labels: Sequence[str] | None = None) -> 
 @in_style
 def k_of_n_table(table: pd.DataFrame) -> Figure:
     """Draw what a test is worth under k-of-N against N, and dashed the CVaR with the same tail fraction."""
-    figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
+    figure = Picture(figsize=(WIDTH, 3.4), layout="constrained")
     axes = figure.subplots()
     dashed: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 1.0}
     for (k, rows), colour, marker in zip(table.groupby("k"), cycle(COLOURS), cycle(MARKERS), strict=False):
@@ -116,7 +117,7 @@ def k_of_n_table(table: pd.DataFrame) -> Figure:
 @in_style
 def objective_surface(table: pd.DataFrame) -> Figure:
     """Draw the objective over the weights of three cases, a corner for each, and mark its least value."""
-    figure = Figure(figsize=(WIDTH, 5.0), layout="constrained")
+    figure = Picture(figsize=(WIDTH, 5.0), layout="constrained")
     axes = figure.subplots()
     weights = table[["weight_1", "weight_2", "weight_3"]].to_numpy(dtype=float)
     objective = numbers(table, "objective")
@@ -167,7 +168,7 @@ def closing_in(table: pd.DataFrame, *, labels: Sequence[str] | None = None) -> F
     labels : sequence of str, optional
         Names for the weights, which are in the order of the cases' positions in the problem.
     """
-    figure = Figure(figsize=(WIDTH, 4.8), layout="constrained")
+    figure = Picture(figsize=(WIDTH, 4.8), layout="constrained")
     values, shares = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     dots: dict[str, Any] = {"marker": "o", "markersize": 3} if len(table) <= WIDE else {}  # one round makes no line
     _draw_gap(values, table, dots)
@@ -206,7 +207,7 @@ def _around_the_end(table: pd.DataFrame) -> tuple[float, float]:
 @in_style
 def sweep(table: pd.DataFrame) -> Figure:
     """Draw what the best test for each tail fraction is worth, and its mean and its worst loss."""
-    figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
+    figure = Picture(figsize=(WIDTH, 3.4), layout="constrained")
     axes = figure.subplots()
     ordered = table.sort_values("tail_fraction")
     for column, label, colour, marker, dashes in (
@@ -230,7 +231,7 @@ def sweep(table: pd.DataFrame) -> Figure:
 @in_style
 def size_curve(table: pd.DataFrame) -> Figure:
     """Draw the objective of the best test of each size, and the way down to its lower bound if it is not proved."""
-    figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
+    figure = Picture(figsize=(WIDTH, 3.4), layout="constrained")
     axes = figure.subplots()
     ordered = table.sort_values("size")
     found = ordered[np.isfinite(ordered["objective"])]
@@ -254,7 +255,7 @@ def size_curve(table: pd.DataFrame) -> Figure:
 @in_style
 def budget_curve(table: pd.DataFrame) -> Figure:
     """Draw the objective of the best test that each budget pays for, and the way down to its bound if not proved."""
-    figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
+    figure = Picture(figsize=(WIDTH, 3.4), layout="constrained")
     axes = figure.subplots()
     ordered = table.sort_values("budget")
     found = ordered[np.isfinite(ordered["objective"])]
@@ -312,7 +313,7 @@ def sensitivity(table: pd.DataFrame) -> Figure:
     ).round()  # costs that differ by rounding keep their order
     costly = costly.loc[in_steps.sort_values(ascending=False, kind="stable").index]
     shown = costly.head(MOST_BARS)
-    figure = Figure(figsize=(WIDTH, 1.5 + 0.19 * max(len(shown), 3)), layout="constrained")
+    figure = Picture(figsize=(WIDTH, 1.5 + 0.19 * max(len(shown), 3)), layout="constrained")
     axes = figure.subplots()
     figure.suptitle(_what_is_shown(left_out, known, costly, shown), fontsize=8)
     _draw_bars(axes, shown)
@@ -363,7 +364,7 @@ def validation(table: pd.DataFrame) -> Figure:
     `table` is `rposst_opt.unseen.validation.Validation.summary`. Bars are 95 % intervals.
     """
     kinds = list(dict.fromkeys(table["kind"]))
-    figure = Figure(figsize=(WIDTH, 0.6 + 2.4 * len(kinds)), layout="constrained")
+    figure = Picture(figsize=(WIDTH, 0.6 + 2.4 * len(kinds)), layout="constrained")
     panels = figure.subplots(len(kinds), 1, squeeze=False)[:, 0]
     for axes, kind in zip(panels, kinds, strict=True):
         of_kind = table[table["kind"] == kind]
