@@ -149,8 +149,8 @@ def worst(report: Report) -> dict[str, Any]:
     sorted_losses = SortedLosses.of(report)
     words = (
         f"The antagonist puts weight on {int((sorted_losses.weights > 0).sum()):,} of {report.problem.n_scenarios:,}; "
-        "the worst come first. Where losses tie, it charges them in the order of the file. Scores are in the units "
-        "of the file, losses in those that were optimised."
+        "the worst come first, and those that tie share their weight. Scores are in the units of the file, losses in "
+        "those that were optimised."
     )
     return {"words": words, "rows": _worst_rows(report, sorted_losses)}
 
