@@ -101,6 +101,4 @@ def _judged(problem: Problem, solution: Solution, test: EfficientTest | None, bo
     gap = max(objective - bound, 0.0)
     is_proved = gap <= problem.allowance(TIE_TOLERANCE) or solution.status is Status.OPTIMAL
     status = Status.OPTIMAL if is_proved else Status.FEASIBLE
-    return replace(
-        solution, test=test, objective=objective, lower_bound=min(bound, objective), gap=gap, status=status
-    )
+    return replace(solution, test=test, objective=objective, lower_bound=min(bound, objective), gap=gap, status=status)

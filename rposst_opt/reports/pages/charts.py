@@ -107,7 +107,7 @@ def _shared(weights: FloatArray, losses: FloatArray, probabilities: FloatArray, 
     """The weights of losses, worst first, where those within the tolerance of the worst among them share theirs."""
     shared, first = weights.copy(), 0
     while first < len(losses):
-        end = first + int(np.count_nonzero(losses[first:] >= losses[first] - tolerance))
+        end = int(np.searchsorted(-losses, tolerance - losses[first], side="right"))
         likely = probabilities[first:end]
         shared[first:end] = weights[first:end].sum() * likely / likely.sum()
         first = end

@@ -312,35 +312,6 @@ const Report = (() => {
     };
   }
 
-  function weightsChart({ cases, chosen, weights }) {
-    const places = chosen.map((_, place) => place);
-    return {
-      traces: [
-        {
-          type: "bar",
-          orientation: "h",
-          y: places,
-          x: weights,
-          text: weights.map((weight) => number(weight, 4)),
-          customdata: chosen.map((x) => plain(cases[x])),
-          textposition: "auto",
-          marker: { color: colour("orange") },
-          hovertemplate: "%{customdata}<br>weight %{x:.6~g}<extra></extra>",
-        },
-      ],
-      layout: {
-        height: 70 + 34 * chosen.length,
-        xaxis: { title: { text: "weight" }, rangemode: "tozero" },
-        yaxis: {
-          tickvals: places,
-          ticktext: chosen.map((x) => tick(cases[x], Charts.narrow("chart-weights") ? 14 : 32)),
-          range: [chosen.length - 0.5, -0.5],
-          showgrid: false,
-        },
-      },
-    };
-  }
-
   // The best ways on held-out policies, from the top; the one in which the report's test was made is marked.
 
   function unseenChart({ chart, ways, mean, low, high, tuned, own }) {
@@ -395,8 +366,6 @@ const Report = (() => {
 
   // Each section's charts are started with the page's data.
 
-  const startCases = ({ matrix }) => Charts.add("chart-weights", () => weightsChart(matrix));
-
   const startResults = ({ matrix }) => Charts.add("chart-matrix", () => matrixChart(matrix));
 
   function startScores({ scores, targets }) {
@@ -426,5 +395,5 @@ const Report = (() => {
 
   const startUnseen = ({ unseen }) => unseen.forEach((part) => Charts.add(part.chart, () => unseenChart(part)));
 
-  return { startCases, startResults, startScores, startLosses, startSizes, startBudgets, startRun, startUnseen };
+  return { startResults, startScores, startLosses, startSizes, startBudgets, startRun, startUnseen };
 })();
