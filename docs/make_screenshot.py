@@ -15,7 +15,7 @@ from rposst_opt.reports.pages.report import gather
 from rposst_opt.reports.pages.report_page import report_page
 
 PICTURE = Path(__file__).with_name("report.png")
-WIDTH, HEIGHT = 1400, 1660
+WIDTH, HEIGHT = 1400, 1400
 
 
 def main() -> None:
@@ -23,7 +23,10 @@ def main() -> None:
     betas = (0, 1, 2, 4)
     tuning = racing_arrows(24, np.random.default_rng(7)).iloc[:, :18]
     problem = ro.Problem(results=tuning, size=3, measure=ro.CVaR(0.01), targets=ro.softmax_targets(tuning, betas))
-    report = gather(problem, target_names=[f"beta {beta}" for beta in betas], agree_seconds=60)
+    purpose = ro.Purpose(measure=problem.measure, betas=betas, is_rescaled=False)
+    made_of = (tuning.to_numpy(), purpose)
+    names = [f"beta {beta}" for beta in betas]
+    report = gather(problem, target_names=names, made_of=made_of, agree_seconds=60, time_limit_seconds=None)
     assert report is not None
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"

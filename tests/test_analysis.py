@@ -406,8 +406,9 @@ def tired_at(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def tired(asked: ro.Problem, *options: Any, **more: Any) -> ro.Solution:
         solution = solve(asked, *options, **more)
-        nothing = {"test": None, "objective": np.inf, "lower_bound": -np.inf, "status": ro.Status.NO_TEST}
-        return replace(solution, **nothing) if asked.size == size else solution
+        if asked.size != size:
+            return solution
+        return replace(solution, test=None, objective=np.inf, lower_bound=-np.inf, status=ro.Status.NO_TEST)
 
     monkeypatch.setattr("rposst_opt.reports.questions.solve", tired)
 

@@ -452,6 +452,13 @@ def test_a_game_that_is_not_proved_in_time_has_no_value(monkeypatch: pytest.Monk
     assert set(page_of(report).data["explorer"]["game"]["8"].values()) == {None}
 
 
+def test_games_that_there_is_no_time_for_are_left_out() -> None:
+    solution = ro.solve(arrows())
+    assert np.isnan(
+        [value for row in game_values(arrows(), solution, all_seconds=-1.0).least.values() for value in row.values()]
+    ).all()
+
+
 @pytest.mark.parametrize("raised", [False, True])
 def test_an_interrupt_leaves_out_the_other_games(monkeypatch: pytest.MonkeyPatch, raised: bool) -> None:
     asked = []

@@ -1,6 +1,7 @@
 """The k-of-N explorer: what its sliders and its game need to know about a test."""
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -46,8 +47,17 @@ class GameValues:
     interrupted: bool = False
 
 
-def game_values(problem: Problem, solution: Solution, *, time_limit_seconds: float = GAME_SECONDS) -> GameValues:
-    """Solve every game on the cases of a solution, each within the time limit; an interrupt leaves out the rest."""
+def game_values(
+    problem: Problem,
+    solution: Solution,
+    *,
+    time_limit_seconds: float = GAME_SECONDS,
+    all_seconds: float = math.inf,
+) -> GameValues:
+    """Solve every game on the cases of a solution, each within the time limit.
+
+    What is not begun within `all_seconds` is left out, and an interrupt leaves out the rest.
+    """
     assert solution.test is not None
     if solution.limit is Limit.INTERRUPT:
         return GameValues(interrupted=True)
@@ -55,9 +65,11 @@ def game_values(problem: Problem, solution: Solution, *, time_limit_seconds: flo
     # The page is about losses alone, and its players weigh as they like.
     free = replace(problem, noise=None, rules=Rules(), size=len(cases) - len(problem.required_cases))
     alone = free.restricted_to(cases).stated
-    least = _nothing_proved()
+    least, ends = _nothing_proved(), time.monotonic() + all_seconds
     try:
         for k, n in GAMES:
+            if time.monotonic() > ends:
+                break
             best = solve(replace(alone, measure=KOfN(k, n)), time_limit_seconds=time_limit_seconds)
             if best.status is Status.OPTIMAL:
                 least[n][k] = best.objective

@@ -356,8 +356,9 @@ def _with_budgets(report: Report, *, clock: Clock, tell: Tell) -> Report:
 
 def _with_game_values(report: Report, *, clock: Clock, tell: Tell) -> Report:
     tell("the best weights for every game on the chosen cases")
-    seconds = min(clock.share(Part.GAMES) / len(GAMES), GAME_SECONDS)
-    values = game_values(report.problem, report.solution, time_limit_seconds=seconds)
+    share = clock.share(Part.GAMES)
+    each = min(share / len(GAMES), GAME_SECONDS)
+    values = game_values(report.problem, report.solution, time_limit_seconds=each, all_seconds=share)
     return replace(report, game_values=values, interrupted=values.interrupted)
 
 

@@ -88,10 +88,14 @@ def _worst_rows(report: Report, losses: SortedLosses) -> list[dict[str, str]]:
 
 
 def sizes(report: Report) -> dict[str, Any]:
-    """Whether all sizes are proved."""
+    """What the curve is, and whether all of it is proved."""
     if (report.sizes["status"] == Status.OPTIMAL.value).all():
-        return {"words": "All are proved optimal."}
-    return {"words": "Where a size is not proved, a whisker reaches down to the proved bound."}
+        return {"words": "The best achievable objective of every size. All are proved optimal."}
+    words = (
+        "The best test that was found of every size. Where it is not proved, better ones may exist: a whisker reaches "
+        "down to the proved bound. Sizes for which there was no time are left out."
+    )
+    return {"words": words}
 
 
 def budgets(report: Report) -> dict[str, Any]:

@@ -45,12 +45,14 @@ const Report = (() => {
       line: { color: colour("orange"), width: 1.5 },
     }));
     const named = cases.length <= FEW;
-    const rows = cases.length + chosen.length;
-    const split = 1 - Math.min(0.45, Math.max(0.14, chosen.length / rows));
+    // In pixels: names of the chosen cases stay apart, however many other cases there are.
+    const top = Math.min(18 * Math.max(chosen.length, 3), 18 * FEW);
+    const below = Math.max(250, named ? 20 * cases.length : Math.min(14 * cases.length, 640));
+    const split = below / (top + below);
     return {
       traces: [heat(all, {}), heat(chosen, { yaxis: "y2", xaxis: "x2" }), marked],
       layout: {
-        height: Math.min(1000, Math.max(420, 170 + (named ? 20 : 14) * rows)),
+        height: 170 + top + below,
         shapes: outlines,
         coloraxis: {
           colorscale: COLOURS,
@@ -80,8 +82,8 @@ const Report = (() => {
         yaxis2: {
           domain: [split, 1],
           anchor: "x2",
-          tickvals: chosen.map((_, place) => place),
-          ticktext: labels(chosen.map((x) => cases[x])),
+          tickvals: chosen.length <= FEW ? chosen.map((_, place) => place) : [],
+          ticktext: chosen.length <= FEW ? labels(chosen.map((x) => cases[x])) : [],
           range: [chosen.length - 0.5, -0.5],
           showgrid: false,
           zeroline: false,
