@@ -28,6 +28,14 @@ if TYPE_CHECKING:
 PAGES = (".html", ".htm")
 SHORTEST_TOLD = 1.0  # seconds: Python itself takes as long
 
+TimeInAll = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS",
+        help="In all: half for the test itself, the rest for policies left out, other sizes, budgets and solvers; what "
+        "a part does not need is left to those after it.",
+    ),
+]
 Trials = Annotated[
     Path | None,
     typer.Option(metavar="FOLDER", help="Show the trials on unseen policies that `rposst validate --out` wrote."),
@@ -39,14 +47,7 @@ def report(
     options: ProblemOptions,
     out: Annotated[Path, typer.Option(metavar="REPORT.html", help="The page to write.")],
     backend: Annotated[str, typer.Option(help="Which solver; `rposst backends` lists them.")] = "auto",
-    time_limit: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS",
-            help="In all: half for the test itself, the rest for policies left out, other sizes, budgets and solvers; "
-            "what a part does not need is left to those after it.",
-        ),
-    ] = 300.0,
+    time_limit: TimeInAll = 300.0,
     backends: Annotated[
         str | None,
         typer.Option(

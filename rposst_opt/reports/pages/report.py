@@ -163,15 +163,9 @@ def gather(
     """
     _check_who_is_asked(backend, backends, agree_seconds)
     _check_validation(validation, problem, scale := scale or problem.scale or Scale(0.0, 1.0))
-    plan = Plan(
-        problem=problem,
-        backend=backend,
-        time_limit_seconds=time_limit_seconds,
-        leaves_out=made_of is not None and problem.n_policies > FEWEST_TUNED_ON,
-        sizes=_sizes_shown(problem, largest_size),
-        backends=backends,
-        agree_seconds=agree_seconds,
-    )
+    leaves_out = made_of is not None and problem.n_policies > FEWEST_TUNED_ON
+    sizes = _sizes_shown(problem, largest_size)
+    plan = Plan(problem, backend, time_limit_seconds, leaves_out, sizes, backends, agree_seconds)
     clock = Clock(time_limit_seconds, plan.parts)
     expect(plan.expected_seconds())
     solution, trace = _solved(problem, backend, clock, tell)

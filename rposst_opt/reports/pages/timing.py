@@ -113,7 +113,7 @@ def _each(share: float, count: int, most: float) -> float:
     return min(most, max(share / max(count, 1) - STARTING_SECONDS, 0.0))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Plan:
     """What a report is to run, and in how much time.
 
