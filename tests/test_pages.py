@@ -265,7 +265,7 @@ def test_nothing_is_clipped(
 def test_the_first_screen_has_all_chosen_cases_and_the_three_answers(browser: Browser, long_report: Path) -> None:
     browser.look_at(long_report)
     bottoms = browser.run(
-        "return [...document.querySelectorAll('.chosen tr, .main .tile')].map(e => e.getBoundingClientRect().bottom)"
+        "return [...document.querySelectorAll('.chosen tr, .main strong')].map(e => e.getBoundingClientRect().bottom)"
     )
     assert len(bottoms) == 1 + 20 + 3 and max(bottoms) <= 900
 
