@@ -17,7 +17,7 @@ from rposst_opt.reports.pages.report import gather
 from rposst_opt.reports.pages.report_page import report_page
 
 REPORT, EXPLORER = (Path(__file__).with_name(f"{name}.png") for name in ("report", "explorer"))
-WIDTH, REPORT_HEIGHT, EXPLORER_HEIGHT = 1400, 1660, 1460
+WIDTH, REPORT_HEIGHT, EXPLORER_HEIGHT = 1400, 1400, 1460
 
 
 def a_report() -> str:
@@ -25,7 +25,10 @@ def a_report() -> str:
     betas = (0, 1, 2, 4)
     tuning = racing_arrows(24, np.random.default_rng(7)).iloc[:, :18]
     problem = ro.Problem(results=tuning, size=3, measure=ro.CVaR(0.01), targets=ro.softmax_targets(tuning, betas))
-    report = gather(problem, target_names=[f"beta {beta}" for beta in betas], agree_seconds=60)
+    purpose = ro.Purpose(measure=problem.measure, betas=betas, is_rescaled=False)
+    made_of = (tuning.to_numpy(), purpose)
+    names = [f"beta {beta}" for beta in betas]
+    report = gather(problem, target_names=names, made_of=made_of, agree_seconds=60, time_limit_seconds=None)
     assert report is not None
     command = "rposst report arrows.csv --size 3 --betas 0,1,2,4 --no-rescale --out report.html"
     return report_page(report, title="A small test for Racing Arrows", command=command)

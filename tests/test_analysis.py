@@ -398,6 +398,83 @@ def test_sizes_by_hand() -> None:
     np.testing.assert_allclose(table["objective"], [1 / 4, 3 / 4, 1 / 4], atol=1e-9)
 
 
+def tired_at(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on a run for so many cases finds nothing, and proves nothing."""
+    solve = ro.solve
+
+    def tired(asked: ro.Problem, *options: Any, **more: Any) -> ro.Solution:
+        solution = solve(asked, *options, **more)
+        if asked.size != size:
+            return solution
+        return replace(solution, test=None, objective=np.inf, lower_bound=-np.inf, status=ro.Status.NO_TEST)
+
+    monkeypatch.setattr("rposst_opt.reports.questions.solve", tired)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"required_cases": [4]},
+        {"offset": True},
+        {"most_weight": 0.7, "required_cases": [4]},
+        {"size_is": "at most", "least_weight": 0.2},
+        {"size_is": "at most", "costs": np.arange(1, 7) / 4, "budget": 3.0, "conflicts": [(0, 1)]},
+    ],
+    ids=lambda given: " ".join(given) or "plain",
+)
+def test_where_a_run_ends_early_a_size_takes_what_its_neighbours_know(
+    given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = np.random.default_rng(5).random((6, 5))
+    problem = ro.Problem(results=results, size=1, measure=ro.CVaR(0.4), **given)
+    fresh = analysis.size_curve(problem, [2, 3, 4])
+    tired_at(3, monkeypatch)
+    table = analysis.size_curve(problem, [4, 3, 2]).iloc[::-1].reset_index(drop=True)
+    assert table["status"].tolist() == ["optimal", "feasible", "optimal"]
+    assert (np.diff(table["objective"]) <= EXACT).all() and table["objective"][1] >= fresh["objective"][1] - SOLVED
+    assert table["lower_bound"].to_numpy() == pytest.approx(fresh["lower_bound"][[0, 2, 2]].to_numpy(), abs=SOLVED)
+    row, larger = table.iloc[1], replace(problem, size=3)
+    assert set(fresh["cases"][0]) <= set(row["cases"])
+    if not problem.offset:
+        test = larger.test(cases=row["cases"], weights=row["weights"])
+        assert larger.why_not(test) is None and larger.objective(test) == row["objective"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"least_weight": 0.3}, {"together": [(0, 1, 2)], "required_cases": [0], "forbidden_cases": [3, 4]}],
+    ids=lambda given: " ".join(given),
+)
+def test_rules_that_keep_a_smaller_test_out_of_a_larger_one_leave_each_size_alone(
+    given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three weights of 0.3 are far from two of 0.5; and a rule about the choice may keep out all else."""
+    results = np.random.default_rng(5).random((6, 5))
+    problem = ro.Problem(results=results, size=2, measure=ro.CVaR(0.4), **given)
+    sizes = [2, 3]
+    alone = [ro.solve(replace(problem, size=size)) for size in sizes]
+    table = analysis.size_curve(problem, sizes)
+    assert table["objective"].tolist() == [each.objective for each in alone]
+    assert table["lower_bound"].tolist() == [each.lower_bound for each in alone]
+    tired_at(2, monkeypatch)
+    assert analysis.size_curve(problem, sizes)["lower_bound"][0] == -np.inf
+
+
+def test_a_smaller_test_grows_by_cases_that_the_rules_allow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what is left, one is in conflict and one is too dear."""
+    results = np.random.default_rng(5).random((6, 5))
+    problem = ro.Problem(results=results, size=2, measure=ro.CVaR(0.4))
+    first, second = ro.solve(problem).test.cases  # type: ignore[union-attr]
+    others = [case for case in range(6) if case not in (first, second)]
+    costs = np.where(np.arange(6) == others[1], 9.0, 1.0)
+    ruled = problem.with_rules(costs=costs, budget=4.0, conflicts=[(first, others[0])])
+    tired_at(3, monkeypatch)
+    row = analysis.size_curve(ruled, [2, 3]).iloc[1]
+    cases = {ruled.case_names.index(name) for name in row["cases"]}
+    assert {first, second} < cases and not cases & set(others[:2]) and row["status"] == "feasible"
+
+
 # What a policy or a target is worth.
 
 

@@ -283,7 +283,7 @@ class TestCommands:
         asked = (str(table), "--size", "2", "--noise", "0.2")
         assert rposst("report", *asked, "--out", "report.html").code == 0
         page = (tmp_path / "report.html").read_text()
-        assert " for noise, in the units" in page and "What the noise of scores costs" in page
+        assert " of it is noise)" in page and "What the noise of scores costs" in page
         assert rposst("explore", *asked, "--out", "explorer.html").code == 0
         assert "What the noise of scores costs" in (tmp_path / "explorer.html").read_text()
         assert rposst("explore", *asked[:-2], "--out", "quiet.html").code == 0

@@ -4,6 +4,7 @@ import html
 import json
 import re
 import sys
+import tomllib
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,20 +16,23 @@ import pytest
 from commands import Run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import kendalltau
 from strategies import problems
 
 import rposst_opt as ro
-from rposst_opt.backends import BACKENDS, Entry
-from rposst_opt.reports.analysis import size_curve
+from rposst_opt.backends import BACKENDS, Entry, why_unusable
+from rposst_opt.backends.forecast import predict
 from rposst_opt.reports.pages.explorer import GAMES, GameValues, explorer_data, game_values
 from rposst_opt.reports.pages.explorer_page import explorer_page
 from rposst_opt.reports.pages.page import inline_json
 from rposst_opt.reports.pages.report import Report, gather
 from rposst_opt.reports.pages.report_page import report_page
 from rposst_opt.reports.pages.sections import SECTIONS, Section
+from rposst_opt.reports.pages.timing import SHARES, Clock, Part, Plan, who_is_asked
 from rposst_opt.unseen.error_bars import leave_out
 from rposst_opt.unseen.procedures import Purpose
 
+ROOT = Path(__file__).parent.parent
 UNITS = ro.Scale(0.0, 1.0)
 
 
@@ -123,6 +127,22 @@ def test_the_worst_scenarios_come_first_by_name_in_the_files_units() -> None:
     assert [float(row[5]) for row in rows] == pytest.approx([2 / 3, 1 / 3, 0.0], abs=1e-4)
 
 
+def test_scenarios_that_tie_at_the_edge_of_the_tail_share_their_weight() -> None:
+    """Losses of a are 3/4 for its own policy and 1/4 for three others: half of four scenarios are the first, and one
+    more, of which nobody can say which.
+    """
+    problem = ro.Problem(results=np.eye(4), size=1, measure=ro.CVaR(0.5))
+    report = replace(gathered(problem, largest_size=1))
+    case = report.test.cases[0]
+    page = page_of(report)
+    rows = page.sections["worst"][1:]
+    assert rows[0][0] == problem.policy_names[case]
+    assert [float(row[5]) for row in rows] == pytest.approx([1 / 2, 1 / 6, 1 / 6, 1 / 6], abs=1e-4)
+    told = page.data["losses"]
+    assert told["weight"] == pytest.approx([1 / 2, 1 / 6, 1 / 6, 1 / 6])
+    assert np.dot(told["weight"], told["loss"]) == pytest.approx(problem.objective(report.test)) == pytest.approx(0.5)
+
+
 def test_sizes_are_the_exact_optima_of_every_size() -> None:
     problem = arrows()
     sizes = page_of(gathered(problem)).data["sizes"]
@@ -202,11 +222,26 @@ def tiles_of(page: str) -> dict[str, tuple[str, str]]:
     return {html.unescape(label): (html.unescape(value), html.unescape(note)) for label, value, note in found}
 
 
+def test_the_first_screen_has_the_answers_in_their_order() -> None:
+    page = report_page(gathered(arrows()))
+    assert re.findall(r'<section id="(\w+)">', page)[:2] == ["cases", "answers"]
+    assert list(tiles_of(page)) == [
+        "Expected error on new policies",
+        "Is the ranking kept?",
+        "Is it proved?",
+        "Tuned error, in the file's units",
+        "Solvers that agree",
+    ]
+    run = {row[0]: row[1] for row in Reader(page).sections["run"]}
+    assert {"objective", "gap", "lower bound"} < run.keys()
+
+
 def test_the_tiles_have_the_error_in_the_files_units() -> None:
     problem = ro.Problem(results=arrows().results, size=2, measure=ro.CVaR(0.5), loss=ro.SquaredError())
     report = gather(problem, scale=ro.Scale(-100.0, 100.0), backends=[])
     assert report is not None
-    tiles = tiles_of(report_page(report))
+    page = report_page(report)
+    tiles = tiles_of(page)
     errors = 200 * np.abs(problem.scores(report.test) - problem.results.mean(axis=0))
     value, note = tiles["Tuned error, in the file's units"]
     assert float(value) == pytest.approx(np.sort(errors)[-3:].mean(), rel=1e-3)
@@ -214,13 +249,22 @@ def test_the_tiles_have_the_error_in_the_files_units() -> None:
         f"mean of the worst 50 % of scenarios; {errors.mean():.4g} on average, {errors.max():.4g} at worst, on the "
         "policies that the test was tuned on"
     )
-    assert tiles["Error on unseen policies"] == ("unknown", "rposst validate finds out")
-    assert float(tiles["Objective"][0]) == pytest.approx(report.solution.objective, rel=1e-3)
-    assert tiles["Gap"][0] == "0" and tiles["Gap"][1].startswith("proved: no other choice of cases is better")
+    value, note = tiles["Expected error on new policies"]
+    assert value == "unknown" and "on the policies that the test was tuned on do not tell" in note
+    assert "<code>rposst validate --out FOLDER</code><code>rposst report --validation FOLDER</code>" in page
+    small = problem.scores(report.test)
+    tau = kendalltau(problem.results.mean(axis=0), small).statistic
+    assert tiles["Is the ranking kept?"] == (
+        "unknown",
+        f"on new policies. Kendall's τ is {tau:.2f} on those that the test was tuned on",
+    )
+    assert tiles["Is it proved?"][0] == "Yes"
+    assert tiles["Is it proved?"][1].startswith("no other choice of cases and weights is better")
+    assert tiles["Is it proved?"][1].endswith("on the policies that the test was tuned on")
     assert tiles["Solvers that agree"] == ("–", "none was asked")
 
 
-def test_the_first_tile_is_the_error_on_policies_that_were_left_out() -> None:
+def test_the_first_tiles_are_of_policies_that_were_left_out() -> None:
     results = 100 * arrows().results
     purpose = Purpose(measure=ro.CVaR(0.5))
     problem, scale = purpose.problem(results, 2)
@@ -229,21 +273,26 @@ def test_the_first_tile_is_the_error_on_policies_that_were_left_out() -> None:
     left_out = leave_out(results, 2, purpose, backend="exact", options={})
     assert left_out is not None
     page = report_page(report)
-    label, (value, note) = next(iter(tiles_of(page).items()))
-    assert (label, value) == ("Error on unseen policies", f"{left_out.mean_error():.4g}")
-    assert note.startswith("on average, with each policy left out in turn; ")
+    (label, (value, note)), (_, (tau, tau_note)) = list(tiles_of(page).items())[:2]
+    assert (label, value) == ("Expected error on new policies", f"{left_out.mean_error():.4g}")
+    assert note.startswith("on average, in the file's units, with each policy left out in turn; ")
+    estimates = [test.score(results[:, [policy]])[0] for policy, test in enumerate(left_out.tests)]
+    assert tau == f"τ {kendalltau(results.mean(axis=0), estimates).statistic:.2f}"
+    tuned = kendalltau(results.mean(axis=0), problem.scores(report.test)).statistic
+    assert f"{tuned:.2f} on those that the test was tuned on" in tau_note
     assert f"off by about {left_out.mean_error():.3g} on average" in html.unescape(page)
 
 
 def test_what_is_not_proved_is_not_called_so() -> None:
     report = gathered(arrows(), backend="miniaverage-uniform")
     tiles = tiles_of(report_page(report))
-    assert tiles["Gap"] == ("unknown", "feasible: nothing is proved about better tests")
+    assert tiles["Is it proved?"] == ("No", "nothing is proved about better tests")
     report = gathered(arrows(), backend="regret-matching")
     assert report.solution.gap > 1e-6
-    assert tiles_of(report_page(report))["Gap"] == (
-        f"{report.solution.gap:.3g}",
-        "feasible: a better test may exist, within the gap",
+    bound, objective = f"{report.solution.lower_bound:.3g}", f"{report.solution.objective:.3g}"
+    assert tiles_of(report_page(report))["Is it proved?"] == (
+        "No",
+        f"a better test may exist, with an objective of {bound} or more instead of {objective}",
     )
 
 
@@ -325,7 +374,7 @@ def test_backends_that_would_take_too_long_are_listed_and_not_asked() -> None:
     assert asked | set(report.not_asked) == witnesses
     rows = {row[0]: row for row in page_of(report).sections["agreement"]}
     for name in report.not_asked:
-        assert rows[name][1] == "not asked" and "predicted to take" in rows[name][5]
+        assert rows[name][1] == "not asked" and rows[name][5].startswith("predicted to take ")
 
 
 @pytest.mark.parametrize(
@@ -362,14 +411,13 @@ def test_who_is_too_slow_is_known_before_an_interrupt_of_the_others(monkeypatch:
 
 
 def test_an_interrupted_size_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    """The nearest sizes come first, the smaller of two before the larger."""
 
-    def interrupted(problem: ro.Problem, sizes: list[int], **options: Any) -> pd.DataFrame:
-        asked.extend(sizes)
-        table = size_curve(problem, sizes, **options)
-        return table.assign(limit="an interrupt") if sizes == [2] and len(asked) > 2 else table
+    def interrupted(problem: ro.Problem, *options: Any, **more: Any) -> ro.Solution:
+        solution = ro.solve(problem, *options, **more)
+        return replace(solution, limit=ro.Limit.INTERRUPT) if problem.size == 1 else solution
 
-    monkeypatch.setattr("rposst_opt.reports.pages.report.size_curve", interrupted)
+    monkeypatch.setattr("rposst_opt.reports.pages.report.solve", interrupted)
     report = gathered(arrows(), backends=["exact"])
     assert report.sizes["size"].tolist() == [1, 2]
     assert report.interrupted and report.agreement is None
@@ -399,9 +447,16 @@ def test_a_game_that_is_not_proved_in_time_has_no_value(monkeypatch: pytest.Monk
     monkeypatch.setattr("rposst_opt.reports.pages.explorer.solve", out_of_time)
     report = gathered(arrows(), backends=["exact"])
     assert np.isnan(least_of(report)).all() and not report.interrupted
-    assert limits == [10.0] * len(GAMES)
+    assert len(limits) == len(GAMES) and all(0 < limit <= 10 for limit in limits)
     assert report.agreement is not None
     assert set(page_of(report).data["explorer"]["game"]["8"].values()) == {None}
+
+
+def test_games_that_there_is_no_time_for_are_left_out() -> None:
+    solution = ro.solve(arrows())
+    assert np.isnan(
+        [value for row in game_values(arrows(), solution, all_seconds=-1.0).least.values() for value in row.values()]
+    ).all()
 
 
 @pytest.mark.parametrize("raised", [False, True])
@@ -494,6 +549,92 @@ def test_a_test_that_others_beat_is_not_called_agreed() -> None:
     assert sizes["objective"][1] == pytest.approx(best)  # the best achievable, not this one
 
 
+# One limit for everything
+
+
+class ByHand:
+    """A clock that stands still until it is told."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    perf_counter = monotonic
+
+
+def test_what_a_part_does_not_need_is_left_to_those_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    time = ByHand()
+    monkeypatch.setattr("rposst_opt.reports.pages.timing.time", time)
+    clock = Clock(100.0, list(Part))
+    assert sum(SHARES.values()) == pytest.approx(1.0)
+    assert clock.share(Part.TEST) == pytest.approx(50.0)
+    time.now = 10.0  # it took ten seconds
+    assert clock.share(Part.LEFT_OUT) == pytest.approx(90 * 0.2 / 0.5)
+    time.now = 10.0 + 90 * 0.2 / 0.5
+    assert clock.share(Part.SIZES) == pytest.approx(90 * 0.1 / 0.5)
+    assert clock.share(Part.OTHERS) == pytest.approx(100 - time.now)
+    time.now = 101.0
+    assert clock.share(Part.OTHERS) == 0.0
+    assert Clock(None, list(Part)).share(Part.TEST) == np.inf
+    with pytest.raises(ro.ProblemError, match="`time_limit_seconds` must not be negative, got -1"):
+        Clock(-1.0, list(Part))
+
+
+def test_if_everybody_takes_all_the_time_there_is_it_still_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    time, limits = ByHand(), list[float]()
+
+    def slow(problem: ro.Problem, *options: Any, time_limit_seconds: float, **more: Any) -> ro.Solution:
+        time.now += time_limit_seconds
+        limits.append(time_limit_seconds)
+        return ro.solve(problem, *options, **more)
+
+    for module in ("pages.report", "pages.explorer", "questions"):
+        monkeypatch.setattr(f"rposst_opt.reports.{module}.solve", slow)
+    for module in ("report", "timing"):
+        monkeypatch.setattr(f"rposst_opt.reports.pages.{module}.time", time)
+    gathered(with_costs(size=2), time_limit_seconds=20.0)
+    assert limits[0] == pytest.approx(20 * 0.5 / 0.7)  # nobody is left out here, and nobody else is asked
+    assert sum(limits) == pytest.approx(20.0) and len(limits) > 1 + 3 + len(GAMES)
+
+
+def test_where_time_is_short_the_soonest_are_asked_and_the_others_are_named() -> None:
+    problem = arrows()
+    unhurried = who_is_asked(problem, None, 10.0, 600.0)
+    assert unhurried.seconds == 10.0
+    asked = who_is_asked(problem, None, 10.0, 7.0)
+    able = [name for name in asked.names if BACKENDS[name].capabilities.why_not(problem) is None]
+    able = [name for name in able if why_unusable(BACKENDS[name].capabilities) is None]
+    assert len(able) == 2 and asked.seconds == pytest.approx(1.5)
+    predicted = predict(problem, unhurried.names)
+    late = [name for name, reason in asked.not_asked.items() if reason == "no time was left to ask it"]
+    assert late and max(predicted[name] for name in able) <= min(predicted.get(name, np.inf) for name in late)
+    assert set(asked.names) | set(asked.not_asked) == set(unhurried.names) | set(unhurried.not_asked)
+    assert who_is_asked(problem, ["exact", "pulp-cbc"], 10.0, 0.0).names == ["exact", "pulp-cbc"]  # as they were told
+
+
+def test_how_long_it_may_take_is_told_before_anything_is_run() -> None:
+    expected, done = list[float](), list[str]()
+
+    def expect(seconds: float) -> None:
+        assert not done
+        expected.append(seconds)
+
+    gathered(arrows(), expect=expect, tell=done.append)
+    assert len(expected) == 1 and 0 < expected[0] < 10
+    hopeless = ro.Problem(results=np.random.default_rng(0).random((400, 300)), size=30)
+    plan = Plan(
+        problem=hopeless,
+        backend="auto",
+        time_limit_seconds=80.0,
+        leaves_out=True,
+        sizes=range(29, 31),
+        backends=[],
+        agree_seconds=10.0,
+    )
+    assert 40 < plan.expected_seconds() <= 80
+
+
 def test_no_test_is_no_report() -> None:
     problem = arrows()
     assert gather(problem, scale=UNITS, target_names=["a", "b"], backend="scipy-milp", time_limit_seconds=0.0) is None
@@ -568,6 +709,7 @@ def test_report_writes_a_page_and_prints_the_test(rposst: Run, results: Path) ->
     assert outcome.code == 0, outcome.err
     assert "optimal (proved)" in outcome.out and "r.html" in outcome.err
     assert "each policy left out in turn" in outcome.out
+    assert re.search(r"This may take about .* s, .* no longer than about 5 minutes \(--time-limit\)\.", outcome.err)
     page = Reader(Path("r.html").read_text("utf-8"))
     solved = rposst("solve", "results.csv", "--size", "2", "--betas", "0,2", "--json").json
     assert [page.data["matrix"]["cases"][case] for case in page.data["matrix"]["chosen"]] == solved["cases"]
@@ -622,6 +764,8 @@ def test_a_report_without_a_test_exits_with_one_and_writes_nothing(rposst: Run, 
     [
         (("--out", "nowhere/r.html"), "the folder 'nowhere' does not exist"),
         (("--out", "results.csv"), "is read as input"),
+        (("--out", "r.pdf"), "--out must be a page for a browser (.html or .htm), got 'r.pdf'."),
+        (("--out", "r.html", "--time-limit", "-1"), "must not be negative"),
         (("--out", "r.html", "--no-agree", "--backends", "exact"), "exclude each other"),
         (("--out", "r.html", "--backends", "nobody"), "nobody"),
         (("--out", "r.html", "--backend", "nobody"), "nobody"),
@@ -641,7 +785,11 @@ def test_a_report_that_cannot_be_made_is_refused_in_one_line(
 
 def test_explore_needs_nothing_and_takes_results(rposst: Run, results: Path) -> None:
     assert rposst("explore", "--out", "small.html").code == 0
-    small = Reader(Path("small.html").read_text("utf-8")).data["explorer"]
+    text = Path("small.html").read_text("utf-8")
+    assert "A scenario is a policy together with a target" in text and "Its loss is what it costs" in text
+    homepage = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]["Homepage"]
+    assert f'<a href="{homepage}/blob/main/docs/k_of_n.md">' in text and (ROOT / "docs/k_of_n.md").exists()
+    small = Reader(text).data["explorer"]
     assert len(small["cases"]) == 3 and len(small["policies"]) == 12 and small["settings"]["n"] == 10
     outcome = rposst("explore", "results.csv", "--size", "2", "--k", "2", "--n", "7", "--out", "own.html")
     assert outcome.code == 0, outcome.err

@@ -153,11 +153,10 @@ def test_without_a_validation_it_says_what_to_run() -> None:
     assert chart(report) == []
 
 
-def test_the_first_tile_has_what_was_validated_where_nothing_else_is_known() -> None:
-    def first_tile(report: Report) -> tuple[str, ...]:
-        found = re.search(r'"tile"><span>(.*?)</span><strong>(.*?)</strong><span>(.*?)</span>', report_page(report))
-        assert found is not None
-        return found.groups()
+def test_the_first_tiles_have_what_was_validated_where_nothing_else_is_known() -> None:
+    def first_tiles(report: Report) -> list[tuple[str, ...]]:
+        found = re.findall(r'"tile"><span>(.*?)</span><strong>(.*?)</strong><span>(.*?)</span>', report_page(report))
+        return [tuple(html.unescape(part) for part in tile) for tile in found[:2]]
 
     summary = trials().summary
     [way] = summary[
@@ -166,14 +165,16 @@ def test_the_first_tile_has_what_was_validated_where_nothing_else_is_known() -> 
         & (summary["selection"] == "rposst")
         & (summary["estimator"] == "weights")
     ].to_dict("records")
-    assert first_tile(gathered(4)) == (
-        "Error on unseen policies",
+    error, ranking = first_tiles(gathered(4))
+    assert error == (
+        "Expected error on new policies",
         f"{way['mean_error']:.4g}",
-        f"on average over policies that were held out in the trials given; {way['worst_error']:.4g} at worst",
+        "on average, in the file's units, over policies that were held out in the trials given; "
+        f"{way['worst_error']:.4g} at worst",
     )
-    unknown = ("Error on unseen policies", "unknown", "rposst validate finds out")
-    assert first_tile(gathered(3)) == unknown  # a size that was not tried
-    assert first_tile(gathered(4, "miniaverage-uniform")) == unknown
+    assert ranking[1] == f"τ {way['kendall_tau']:.2f}" and "held out in the trials given" in ranking[2]
+    for report in (gathered(3), gathered(4, "miniaverage-uniform")):  # a size and a way that were not tried
+        assert [tile[1] for tile in first_tiles(report)] == ["unknown", "unknown"]
 
 
 # Trials of something else
@@ -250,6 +251,7 @@ def test_trials_of_another_table_are_refused_and_older_ones_are_told(rposst: Run
 
 def test_the_trials_are_not_written_over(rposst: Run, files: Path) -> None:
     (files / "errors.csv").write_text("kept")
-    outcome = rposst("report", "results.csv", "--size", "2", "--validation", ".", "--out", "errors.csv", "--force")
+    (files / "r.html").symlink_to("errors.csv")
+    outcome = rposst("report", "results.csv", "--size", "2", "--validation", ".", "--out", "r.html", "--force")
     assert outcome.code == 2 and "is read as input" in outcome.err
     assert (files / "errors.csv").read_text() == "kept"

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,17 @@ from rposst_opt.errors import ProblemError
 if TYPE_CHECKING:
     from rposst_opt.unseen.validation import Validation
 
+PAGES = (".html", ".htm")
+SHORTEST_TOLD = 1.0  # seconds: Python itself takes as long
+
+TimeInAll = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS",
+        help="In all: half for the test itself, the rest for policies left out, other sizes, budgets and solvers; what "
+        "a part does not need is left to those after it.",
+    ),
+]
 Trials = Annotated[
     Path | None,
     typer.Option(metavar="FOLDER", help="Show the trials on unseen policies that `rposst validate --out` wrote."),
@@ -35,16 +47,14 @@ def report(
     options: ProblemOptions,
     out: Annotated[Path, typer.Option(metavar="REPORT.html", help="The page to write.")],
     backend: Annotated[str, typer.Option(help="Which solver; `rposst backends` lists them.")] = "auto",
-    time_limit: Annotated[
-        float, typer.Option(metavar="SECONDS", help="For the test, and for the best test of each other size.")
-    ] = 60.0,
+    time_limit: TimeInAll = 300.0,
     backends: Annotated[
         str | None,
         typer.Option(
             metavar="A,B", help="Ask only these backends to agree; all that are predicted to be in time if not given."
         ),
     ] = None,
-    agree_time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="For each of them.")] = 10.0,
+    agree_time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="At most, for each of them.")] = 10.0,
     ask_others: Annotated[bool, typer.Option("--agree/--no-agree", help="Whether others are asked at all.")] = True,
     largest_size: Annotated[
         int | None,
@@ -61,7 +71,7 @@ def report(
     from rposst_opt.reports.wording import agreement_words
 
     check_can_render()
-    check_output(out, options.files)
+    _check_page(out, options.files)
     if backends is not None and not ask_others:
         raise ProblemError("--backends and --no-agree exclude each other: give one of them.")
     stated = read_problem(options)
@@ -79,6 +89,7 @@ def report(
             made_of=None if options.probabilities else (stated.table.to_numpy(), purpose_of(options, stated)),
             validation=trials,
             tell=say,
+            expect=lambda seconds: notice(_expectation(seconds, time_limit)),
         )
     if found is None:
         console().print("No test was found before the time limit.")
@@ -91,6 +102,23 @@ def report(
     if found.agreement is not None and not found.agreement.agreed:
         console().print(plain(agreement_words(found.agreement)))
         raise typer.Exit(1)
+
+
+def _check_page(out: Path, inputs: Iterable[Path]) -> None:
+    """Refuse, before anything is run, what is no page, cannot be written or is read as input."""
+    check_output(out, inputs)
+    if out.suffix.lower() not in PAGES:
+        raise ProblemError(f"--out must be a page for a browser ({' or '.join(PAGES)}), got {str(out)!r}.")
+
+
+def _expectation(seconds: float, time_limit: float) -> str:
+    """How long it may take, before it begins."""
+    from rposst_opt.backends.forecast import in_words
+
+    return (
+        f"This may take about {in_words(max(seconds, SHORTEST_TOLD))}, as far as can be predicted, and no longer than "
+        f"about {in_words(time_limit)} (--time-limit)."
+    )
 
 
 def _read_trials(folder: Path | None, out: Path, stated: Stated) -> "Validation | None":
@@ -120,7 +148,7 @@ def explore(
     from rposst_opt.reports.pages.page import check_can_render
 
     check_can_render()
-    check_output(out, [] if options is None else options.files)
+    _check_page(out, [] if options is None else options.files)
     stated = _small_race() if options is None else read_problem(options)
     problem, target_names = stated.problem, stated.target_names
     with progress_of_a_search() as progress:

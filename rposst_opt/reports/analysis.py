@@ -18,6 +18,7 @@ from rposst_opt.measures import CVaR, KOfN, Mean, Measure, WorstCase
 from rposst_opt.problem import Problem
 from rposst_opt.reports.budgets import budget_curve as budget_curve
 from rposst_opt.reports.questions import Question
+from rposst_opt.reports.sizes import never_rising
 from rposst_opt.solution import Solution
 from rposst_opt.unseen.runner import Tell, run_all
 
@@ -185,6 +186,10 @@ def size_curve(
 ) -> pd.DataFrame:
     """The best test of every size, to help choose m.
 
+    A larger test can contain a smaller one. So where a run ends early, the test of a smaller size stands in if it is
+    better, with cases more that have no weight, and what is proved for a larger size holds for a smaller one too: the
+    curve never rises. With rules this is done as far as the rules allow.
+
     Parameters
     ----------
     problem : Problem
@@ -211,7 +216,8 @@ def size_curve(
     """
     asked = [Question(replace(problem, size=size), backend, time_limit_seconds) for size in sizes]
     by_place = {place: known[each.size] for place, each in enumerate(asked) if known and each.size in known}
-    solutions = run_all(asked, jobs=jobs, scheduler=scheduler, tell=tell, known=by_place)
+    found = run_all(asked, jobs=jobs, scheduler=scheduler, tell=tell, known=by_place)
+    solutions = never_rising([each.problem for each in asked], found)
     return _table(
         "sizes",
         [

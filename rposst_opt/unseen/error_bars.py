@@ -28,7 +28,7 @@ little wider.
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -71,11 +71,14 @@ class LeftOut:
         By estimator: what the test without a policy says of it, less its full score. Policies come test by test.
     counts : tuple of int
         How many policies each test was made without; every policy was left out once.
+    full : ndarray of shape (n_targets, n_policies), or None
+        Full scores, in the order of the errors; None where they are not known, as in tests that were read from a file.
     """
 
     tests: tuple[EfficientTest, ...]
     errors: Mapping[str, FloatArray]
     counts: tuple[int, ...]
+    full: FloatArray | None = None
 
     @property
     def words(self) -> str:
@@ -93,6 +96,10 @@ class LeftOut:
     def worst_error(self, method: str = WEIGHTS) -> float:
         """By how much they are off at worst."""
         return float(np.abs(self.errors[method]).max())
+
+    def scores(self, method: str = WEIGHTS) -> list[tuple[FloatArray, FloatArray]]:
+        """For every target the full scores, and what was said of each policy by a test without it; none if unknown."""
+        return [] if self.full is None else list(zip(self.full, self.full + self.errors[method], strict=True))
 
 
 def leave_out(
@@ -150,6 +157,7 @@ def _made_without(
     started = time.monotonic()
     tests: list[EfficientTest] = []
     errors: list[dict[str, FloatArray]] = []
+    scores: list[FloatArray] = []
     for done, split in enumerate(splits, start=1):
         problem, scale = purpose.problem(results[:, split.tuning(results.shape[1])], size)
         solution = solve(problem, backend, **options)
@@ -158,6 +166,7 @@ def _made_without(
         test, new = solution.test.in_file_units(scale), results[:, list(split.held_out)]
         full = full_scores(problem.targets, new)
         tests.append(test)
+        scores.append(full)
         rows = test.rows_of(new)
         errors.append({method: test.estimated(rows, method) - full for method in estimators})
         elapsed = time.monotonic() - started
@@ -165,7 +174,7 @@ def _made_without(
             continue  # the first one may have had kernels to load
         if most_seconds is not None and elapsed * len(splits) / done > most_seconds:
             return None
-    return _left_out(tests, errors)
+    return replace(_left_out(tests, errors), full=np.hstack(scores))
 
 
 def _left_out(tests: Sequence[EfficientTest], errors: Sequence[Mapping[str, FloatArray]]) -> LeftOut:

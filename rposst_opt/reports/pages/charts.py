@@ -8,6 +8,7 @@ import numpy as np
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.reports.pages.explorer import explorer_data
 from rposst_opt.reports.pages.report import Report
+from rposst_opt.solution import TIE_TOLERANCE
 from rposst_opt.unseen.policy_ranking import ranking_words, ranks
 
 ROUNDS_SHOWN = 150
@@ -68,7 +69,11 @@ def scores(report: Report) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class SortedLosses:
-    """The losses of all scenarios, worst first: `order` has their positions."""
+    """The losses of all scenarios, worst first: `order` has their positions.
+
+    The judge breaks ties by position, which is as good as any other way; here those that tie share their weight, in
+    proportion to their probabilities, so that nobody looks worse than who is just as bad.
+    """
 
     order: IntArray
     losses: FloatArray
@@ -81,8 +86,9 @@ class SortedLosses:
         problem = report.problem
         losses, probabilities = problem.losses(report.test), problem.scenarios.probabilities
         order = np.argsort(-losses, kind="stable").astype(np.int64)
-        weights = problem.measure.weights(losses, probabilities)
-        return cls(order, losses[order], weights[order], probabilities[order])
+        weights = problem.measure.weights(losses, probabilities)[order]
+        shared = _shared(weights, losses[order], probabilities[order], problem.allowance(TIE_TOLERANCE))
+        return cls(order, losses[order], shared, probabilities[order])
 
     @property
     def tails(self) -> FloatArray:
@@ -95,6 +101,17 @@ class SortedLosses:
         heavy = int(np.searchsorted(np.cumsum(self.weights), SEEN_WEIGHT))
         reach = self.tails[min(heavy, len(self.tails) - 1)]
         return float(min(1.0, max(3 * reach, self.tails[min(19, len(self.tails) - 1)])))
+
+
+def _shared(weights: FloatArray, losses: FloatArray, probabilities: FloatArray, tolerance: float) -> FloatArray:
+    """The weights of losses, worst first, where those within the tolerance of the worst among them share theirs."""
+    shared, first = weights.copy(), 0
+    while first < len(losses):
+        end = int(np.searchsorted(-losses, tolerance - losses[first], side="right"))
+        likely = probabilities[first:end]
+        shared[first:end] = weights[first:end].sum() * likely / likely.sum()
+        first = end
+    return shared
 
 
 def losses(report: Report) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The k-of-N explorer: what its sliders and its game need to know about a test."""
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -20,7 +21,7 @@ MOST_DRAWN = 10_000  # by the explorer's sliders
 LARGEST_DENOMINATOR = 200  # of a CVaR's tail fraction, as k/N
 ELSEWHERE = (1, 10)  # where the sliders stand for a measure that they cannot show
 GAMES = tuple((k, n) for n in (2, 3, 4, 6, 8) for k in range(1, min(n, 4) + 1))
-GAME_SECONDS = 10.0  # for each of the game's values
+GAME_SECONDS = 10.0  # at most, for each of the game's values
 GAME_START = {"n": 6, "k": 2}
 CHECKED_PAIRS = ((1, 1), (1, 2), (2, 3), (1, 100), (5, 100), (100, 100), (7, 250), (50, 1000), (100, 10_000))
 CHECKED_TAILS = (0.001, 0.01, 0.1, 0.5, 0.9, 0.999)
@@ -46,8 +47,17 @@ class GameValues:
     interrupted: bool = False
 
 
-def game_values(problem: Problem, solution: Solution, *, time_limit_seconds: float = GAME_SECONDS) -> GameValues:
-    """Solve every game on the cases of a solution, each within the time limit; an interrupt leaves out the rest."""
+def game_values(
+    problem: Problem,
+    solution: Solution,
+    *,
+    time_limit_seconds: float = GAME_SECONDS,
+    all_seconds: float = math.inf,
+) -> GameValues:
+    """Solve every game on the cases of a solution, each within the time limit.
+
+    What is not begun within `all_seconds` is left out, and an interrupt leaves out the rest.
+    """
     assert solution.test is not None
     if solution.limit is Limit.INTERRUPT:
         return GameValues(interrupted=True)
@@ -55,9 +65,11 @@ def game_values(problem: Problem, solution: Solution, *, time_limit_seconds: flo
     # The page is about losses alone, and its players weigh as they like.
     free = replace(problem, noise=None, rules=Rules(), size=len(cases) - len(problem.required_cases))
     alone = free.restricted_to(cases).stated
-    least = _nothing_proved()
+    least, ends = _nothing_proved(), time.monotonic() + all_seconds
     try:
         for k, n in GAMES:
+            if time.monotonic() > ends:
+                break
             best = solve(replace(alone, measure=KOfN(k, n)), time_limit_seconds=time_limit_seconds)
             if best.status is Status.OPTIMAL:
                 least[n][k] = best.objective

@@ -8,6 +8,8 @@ from rposst_opt.reports.pages.page import render
 from rposst_opt.reports.pages.sections import EXPLORER, GAME
 from rposst_opt.solution import Solution, Status
 
+TUTORIAL = "https://github.com/rposst-opt/rposst-opt/blob/main/docs/k_of_n.md"
+
 
 def explorer_page(
     problem: Problem,
@@ -29,6 +31,8 @@ def explorer_page(
         data={"explorer": explorer_data(problem.stated, problem.to_stated(test), target_names, values)},
         title=title,
         command=command,
+        tutorial=TUTORIAL,
+        loss=problem.loss.label,
         words=(
             f"{len(test.cases)} of {problem.n_cases} test cases, {problem.n_scenarios:,} scenarios "
             f"({problem.n_policies} policies, {targets}); the test is {best} for the {problem.measure.words}."

@@ -9,17 +9,17 @@ import numpy as np
 import pandas as pd
 
 from rposst_opt.arrays import FloatArray
-from rposst_opt.backends import AUTO, BACKENDS, entry_of, solve
-from rposst_opt.backends.forecast import in_words, predict
+from rposst_opt.backends import AUTO, entry_of, solve
 from rposst_opt.contract import Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import Infeasible, ProblemError
-from rposst_opt.problem import Need, Problem
+from rposst_opt.problem import Problem
 from rposst_opt.referee.comparison import Comparison, compare
 from rposst_opt.referee.findings import Agreement
 from rposst_opt.reports.analysis import closing_in, size_curve
 from rposst_opt.reports.budgets import budget_curve, default_budgets
-from rposst_opt.reports.pages.explorer import GameValues, game_values
+from rposst_opt.reports.pages.explorer import GAME_SECONDS, GAMES, GameValues, game_values
+from rposst_opt.reports.pages.timing import Clock, Part, Plan, finite_or_none
 from rposst_opt.results import Scale
 from rposst_opt.solution import Solution, Status
 from rposst_opt.solvers.running import available_cores
@@ -28,13 +28,11 @@ from rposst_opt.unseen.procedures import Purpose
 from rposst_opt.unseen.splits import FEWEST_TUNED_ON
 from rposst_opt.unseen.validation import Validation
 
-SOLVE_SECONDS = 60.0  # for the test itself, and for the best test of each other size
-AGREE_SECONDS = 10.0  # for each backend
-LEFT_OUT_SECONDS = 30.0  # for tests without some policies
-PATIENCE = 4.0  # predicted times are wrong by such factors: beyond it a backend is not asked
+ALL_SECONDS = 300.0  # for everything together
+AGREE_SECONDS = 10.0  # at most, for each backend
 SIZES_BEYOND = 2  # how many sizes above the one asked for are shown
 BUDGETS_BEYOND = 3.0  # times the problem's own budget
-BUDGET_SECONDS = 10.0  # for each of them
+BUDGET_SECONDS = 10.0  # at most, for each of them
 ROUNDS = 500
 SAME_SCORES = 1e-6  # full scores that differ by a smaller share of the largest are taken for the same
 
@@ -66,7 +64,7 @@ class Report:
     comparison : Comparison or None
         What other solvers found, and when; None if nobody was asked.
     not_asked : mapping of str to str
-        Backends that would have taken too long, and how long.
+        Backends that would have taken too long, and why they were not asked.
     left_out : LeftOut or None
         Tests that were made without some policies; None if that is not known how to do, or takes too long.
     validation : Validation or None
@@ -125,18 +123,18 @@ def gather(
     scale: Scale | None = None,
     target_names: Sequence[str] | None = None,
     backend: str = AUTO,
-    time_limit_seconds: float | None = SOLVE_SECONDS,
+    time_limit_seconds: float | None = ALL_SECONDS,
     backends: Sequence[str] | None = None,
     agree_seconds: float = AGREE_SECONDS,
     largest_size: int | None = None,
     made_of: tuple[FloatArray, Purpose] | None = None,
     validation: Validation | None = None,
     tell: Tell = lambda what: None,
+    expect: Callable[[float], None] = lambda seconds: None,
 ) -> Report | None:
     """Solve the problem and all that the report compares it with; None if no test was found.
 
-    An interrupt ends what is being run, and leaves out the rest. The page's game has a time limit of its own,
-    `rposst_opt.reports.pages.explorer.GAME_SECONDS` for each value.
+    An interrupt ends what is being run, and leaves out the rest.
 
     Parameters
     ----------
@@ -146,12 +144,12 @@ def gather(
     target_names : sequence of str, optional
     backend : str
     time_limit_seconds : float, optional
-        For the test, and for the best test of each other size.
+        In all, but for compiling and drawing: `rposst_opt.reports.pages.timing` says how it is shared out.
     backends : sequence of str, optional
         Who is asked to agree; by default all that promise something and are predicted to answer in time. None of them
         with an empty sequence.
     agree_seconds : float
-        For each of them.
+        At most, for each of them.
     largest_size : int, optional
         Up to which size the best achievable objective is shown; two above the problem's by default.
     made_of : (ndarray, Purpose), optional
@@ -160,29 +158,39 @@ def gather(
         What `validate` found with the same results and targets.
     tell : callable, optional
         Called with what is being done.
+    expect : callable, optional
+        Called before anything is run with the seconds that all of it may take, as far as that can be predicted.
     """
-    _check_who_is_asked(backends, agree_seconds)
+    _check_who_is_asked(backend, backends, agree_seconds)
     _check_validation(validation, problem, scale := scale or problem.scale or Scale(0.0, 1.0))
-    solution, trace = _solved(problem, backend, time_limit_seconds, tell)
+    leaves_out = made_of is not None and problem.n_policies > FEWEST_TUNED_ON
+    sizes = _sizes_shown(problem, largest_size)
+    plan = Plan(problem, backend, time_limit_seconds, leaves_out, sizes, backends, agree_seconds)
+    clock = Clock(time_limit_seconds, plan.parts)
+    expect(plan.expected_seconds())
+    solution, trace = _solved(problem, backend, clock, tell)
     if solution.test is None:
         return None
     report = replace(_first_report(problem, solution, trace, scale, target_names), validation=validation)
-    return _all_run(
-        report,
-        (
-            partial(_with_left_out, tell=tell, made_of=made_of),
-            partial(_with_rounds, tell=tell),
-            partial(_with_sizes, tell=tell, largest_size=largest_size, time_limit_seconds=time_limit_seconds),
-            partial(_with_budgets, tell=tell, time_limit_seconds=time_limit_seconds),
-            partial(_with_game_values, tell=tell),
-            partial(_with_not_asked, backends=backends, seconds=agree_seconds),
-            partial(_with_comparison, tell=tell, backends=backends, seconds=agree_seconds),
-        ),
-    )
+    return _all_run(report, [partial(_with_rounds, tell=tell), *_steps(plan, made_of, clock, tell)])
 
 
-def _check_who_is_asked(backends: Sequence[str] | None, agree_seconds: float) -> None:
-    for name in backends or ():
+def _steps(
+    plan: Plan, made_of: tuple[FloatArray, Purpose] | None, clock: Clock, tell: Tell
+) -> list[Callable[[Report], Report]]:
+    """What is run after the test itself, each within its share of the time."""
+    steps: dict[Part, Callable[..., Report]] = {
+        Part.LEFT_OUT: partial(_with_left_out, made_of=made_of),
+        Part.SIZES: partial(_with_sizes, sizes=plan.sizes),
+        Part.BUDGETS: _with_budgets,
+        Part.GAMES: _with_game_values,
+        Part.OTHERS: partial(_with_comparison, plan=plan),
+    }
+    return [partial(steps[part], clock=clock, tell=tell) for part in plan.parts if part in steps]
+
+
+def _check_who_is_asked(backend: str, backends: Sequence[str] | None, agree_seconds: float) -> None:
+    for name in (*(backends or ()), *([] if backend == AUTO else [backend])):
         entry_of(name)
     if not agree_seconds >= 0:
         raise ProblemError(f"the time for each backend must not be negative, got {agree_seconds:g}.")
@@ -218,29 +226,31 @@ def _check_validation(validation: Validation | None, problem: Problem, scale: Sc
 
 
 def _solved(
-    problem: Problem, backend: str, time_limit_seconds: float | None, tell: Tell
+    problem: Problem, backend: str, clock: Clock, tell: Tell
 ) -> tuple[Solution, Sequence[tuple[float, float, float]]]:
     """The solution, and the news of its run."""
     tell("the test itself")
     trace = _Trace()
-    solution = solve(problem, backend, time_limit_seconds=time_limit_seconds, progress=trace)
+    limit = finite_or_none(clock.share(Part.TEST))
+    solution = solve(problem, backend, time_limit_seconds=limit, progress=trace)
     return solution, trace.of(solution)
 
 
-def _with_left_out(report: Report, tell: Tell, made_of: tuple[FloatArray, Purpose] | None) -> Report:
-    """The test made again without some policies, where that is known how to do and takes little time."""
+def _with_left_out(report: Report, *, clock: Clock, tell: Tell, made_of: tuple[FloatArray, Purpose] | None) -> Report:
+    """The test made again without some policies, where that takes no more than its share of the time."""
     solution = report.solution
-    if made_of is None or solution.limit is not None or report.problem.n_policies <= FEWEST_TUNED_ON:
+    if made_of is None or solution.limit is not None:
         return report
     tell("the test without some policies")
     results, purpose = made_of
+    seconds = finite_or_none(clock.share(Part.LEFT_OUT))
     left_out = leave_out(
         results,
         report.problem.size,
         purpose,
         backend=solution.backend,
-        options={},
-        most_seconds=LEFT_OUT_SECONDS,
+        options={} if seconds is None else {"time_limit_seconds": seconds},
+        most_seconds=seconds,
         seconds_each=solution.seconds,
     )
     return replace(report, left_out=left_out)
@@ -294,76 +304,66 @@ def _rounds(problem: Problem, test: EfficientTest, rounds: int) -> pd.DataFrame:
     return closing_in(problem.stated, problem.to_stated(test).cases, rounds=rounds)
 
 
-def _with_sizes(report: Report, *, tell: Tell, largest_size: int | None, time_limit_seconds: float | None) -> Report:
-    problem = report.problem
-    if Need.ANY_NUMBER in problem.needs:
-        return report  # what matters there is the budget
-    largest = problem.size + SIZES_BEYOND if largest_size is None else largest_size
-    largest = min(max(largest, problem.size), len(problem.selectable_cases))
-    tell(f"the best tests of 1 to {largest} cases")
-    sizes = _sizes_up_to(largest, problem, report.solution, time_limit_seconds)
-    return replace(report, sizes=sizes, interrupted=bool((sizes["limit"] == Limit.INTERRUPT.value).any()))
+def _sizes_shown(problem: Problem, largest: int | None) -> range:
+    """From one case to two more than the problem's, or to the largest asked for."""
+    wanted = problem.size + SIZES_BEYOND if largest is None else largest
+    return range(1, min(max(wanted, problem.size), len(problem.selectable_cases)) + 1)
 
 
-def _with_budgets(report: Report, *, tell: Tell, time_limit_seconds: float | None) -> Report:
+def _with_sizes(report: Report, *, clock: Clock, tell: Tell, sizes: Sequence[int]) -> Report:
+    """The best test of every size that keeps the rules, the nearest first: time or an interrupt may end it."""
+    tell(f"the best tests of 1 to {sizes[-1]} cases")
+    problem, found = report.problem, dict[int, Solution]()
+    ends, interrupted = time.monotonic() + clock.share(Part.SIZES), False
+    for done, size in enumerate(sorted(sizes, key=lambda size: abs(size - problem.size))):
+        left = ends - time.monotonic()
+        if interrupted or (left <= 0 and found):
+            break
+        try:
+            found[size] = _best_of_size(report, size, finite_or_none(max(left, 0.0) / (len(sizes) - done)))
+        except Infeasible:
+            continue  # no test of so many cases keeps the rules
+        interrupted = found[size].limit is Limit.INTERRUPT
+    return replace(report, sizes=size_curve(problem, sorted(found), known=found), interrupted=interrupted)
+
+
+def _best_of_size(report: Report, size: int, seconds: float | None) -> Solution:
+    """The best test of so many cases that is known or found; the report's own need not be, whoever was asked for it."""
+    own = report.solution
+    if size != report.problem.size:
+        return solve(replace(report.problem, size=size), time_limit_seconds=seconds)
+    if own.status is Status.OPTIMAL or own.choice is not None:  # or the same has been asked already
+        return own
+    return min(own, solve(report.problem, time_limit_seconds=seconds), key=lambda each: each.objective)
+
+
+def _with_budgets(report: Report, *, clock: Clock, tell: Tell) -> Report:
     """The best test for each of some budgets, up to a multiple of the problem's own."""
     problem = report.problem
     own = problem.rules.budget
-    if problem.rules.costs is None:
-        return report
     tell("the best tests for other budgets")
     farthest = problem if own is None else problem.with_rules(budget=BUDGETS_BEYOND * own)
     budgets = sorted({*default_budgets(farthest), *([] if own is None else [own])})
-    seconds = BUDGET_SECONDS if time_limit_seconds is None else min(time_limit_seconds, BUDGET_SECONDS)
+    seconds = min(clock.share(Part.BUDGETS) / len(budgets), BUDGET_SECONDS)
     return replace(report, budgets=budget_curve(problem, budgets, time_limit_seconds=seconds))
 
 
-def _with_game_values(report: Report, *, tell: Tell) -> Report:
+def _with_game_values(report: Report, *, clock: Clock, tell: Tell) -> Report:
     tell("the best weights for every game on the chosen cases")
-    values = game_values(report.problem, report.solution)
+    share = clock.share(Part.GAMES)
+    each = min(share / len(GAMES), GAME_SECONDS)
+    values = game_values(report.problem, report.solution, time_limit_seconds=each, all_seconds=share)
     return replace(report, game_values=values, interrupted=values.interrupted)
 
 
-def _with_not_asked(report: Report, *, backends: Sequence[str] | None, seconds: float) -> Report:
-    return replace(report, not_asked=_too_slow(report.problem, seconds) if backends is None else {})
-
-
-def _with_comparison(report: Report, *, tell: Tell, backends: Sequence[str] | None, seconds: float) -> Report:
-    asked = _witnesses(report.not_asked) if backends is None else backends
-    if not asked:
+def _with_comparison(report: Report, *, clock: Clock, tell: Tell, plan: Plan) -> Report:
+    """What others say who are asked; who is not asked is known even if an interrupt ends it."""
+    asked = plan.asked(clock.share(Part.OTHERS))
+    report = replace(report, not_asked=asked.not_asked)
+    if not asked.names:
         return report
-    return replace(
-        report,
-        comparison=compare(report.problem, asked, seconds, threads=available_cores(), progress=tell),
-    )
-
-
-def _sizes_up_to(largest: int, problem: Problem, solution: Solution, time_limit_seconds: float | None) -> pd.DataFrame:
-    """The best test of every size; an interrupt ends it with the sizes so far."""
-    # A test that is not proved may be far from the best of its size, whoever was asked for it.
-    known = {problem.size: solution} if solution.status is Status.OPTIMAL else {}
-    rows = []
-    for size in range(1, largest + 1):
-        try:
-            row = size_curve(problem, [size], time_limit_seconds=time_limit_seconds, known=known).iloc[0]
-        except Infeasible:
-            continue  # no test of so many cases keeps the rules
-        rows.append(row.to_dict())
-        if row["limit"] == Limit.INTERRUPT.value:
-            break
-    return pd.DataFrame(rows)
-
-
-def _witnesses(not_asked: Mapping[str, str]) -> list[str]:
-    """All that promise something, but for these."""
-    promising = (name for name, entry in BACKENDS.items() if not entry.capabilities.is_heuristic)
-    return [name for name in promising if name not in not_asked]
-
-
-def _too_slow(problem: Problem, seconds: float) -> dict[str, str]:
-    """Who would take far longer than there is, and how long."""
-    return {
-        name: in_words(predicted)
-        for name, predicted in predict(problem, BACKENDS).items()
-        if predicted > PATIENCE * seconds and not BACKENDS[name].capabilities.is_heuristic
-    }
+    try:
+        found = compare(report.problem, asked.names, asked.seconds, threads=available_cores(), progress=tell)
+    except KeyboardInterrupt:
+        return replace(report, interrupted=True)
+    return replace(report, comparison=found)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from rposst_opt.reports.pages.page import render
 from rposst_opt.reports.pages.report import Report
 from rposst_opt.reports.pages.sections import SECTIONS, Section
-from rposst_opt.reports.pages.tables import tiles
 
 
 def report_page(
@@ -30,5 +29,4 @@ def report_page(
             f"{problem.n_policies} tuning policies, {len(report.target_names)} "
             f"{'target' if len(report.target_names) == 1 else 'targets'}, {problem.n_scenarios:,} scenarios."
         ),
-        tiles=tiles(report),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rposst_opt.problem import Need
-from rposst_opt.reports.pages import charts, tables, unseen_policies
+from rposst_opt.reports.pages import answers, charts, tables, unseen_policies
 from rposst_opt.reports.pages.report import Report
 
 
@@ -55,9 +55,13 @@ CASES = Section(
     heading="The small test",
     template="cases.html",
     shows=tables.cases,
-    data={"matrix": charts.matrix},
-    scripts=("report.js",),
-    start="Report.startCases",
+)
+ANSWERS = Section(
+    id="answers",
+    link="In short",
+    heading="How good is it?",
+    template="answers.html",
+    shows=answers.answers,
 )
 RESULTS = Section(
     id="results",
@@ -168,4 +172,4 @@ GAME = Section(
     start="Game.start",
 )
 
-SECTIONS = (CASES, RESULTS, SCORES, LOSSES, WORST, UNSEEN, SIZES, BUDGETS, RUN, AGREEMENT, EXPLORER, GAME)
+SECTIONS = (CASES, ANSWERS, RESULTS, SCORES, LOSSES, WORST, UNSEEN, SIZES, BUDGETS, RUN, AGREEMENT, EXPLORER, GAME)

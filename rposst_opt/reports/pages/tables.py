@@ -2,110 +2,19 @@
 
 from typing import Any
 
-import numpy as np
-
 from rposst_opt.files.records import agreement_rows
 from rposst_opt.problem import Need
 from rposst_opt.referee.comparison import Comparison
 from rposst_opt.referee.findings import Verdict
+from rposst_opt.reports.pages.answers import better_by_others
 from rposst_opt.reports.pages.charts import OUTERMOST, SortedLosses, colour_range, profiles
 from rposst_opt.reports.pages.report import Report
-from rposst_opt.reports.pages.unseen_policies import own_way
-from rposst_opt.reports.wording import agreement_words, facts, score_errors, status_words
-from rposst_opt.solution import TIE_TOLERANCE, Status
-from rposst_opt.unseen.error_bars import warning
+from rposst_opt.reports.wording import agreement_words, cost_words, facts, status_words
+from rposst_opt.solution import Status
 from rposst_opt.values.showing import counted
 
 WORST_SHOWN = 30
-
-
-def tiles(report: Report) -> list[dict[str, str]]:
-    """The five things that a colleague looks for first."""
-    problem, solution = report.problem, report.solution
-    robust, mean, worst = score_errors(problem, solution, report.scale)
-    proved = solution.status is Status.OPTIMAL
-    agreeing, agreeing_note = _who_agrees(report)
-    return [
-        _unseen_tile(report, mean),
-        {
-            "label": "Tuned error, in the file's units",
-            "value": f"{robust:.4g}",
-            "note": f"{problem.measure.words}; {mean:.4g} on average, {worst:.4g} at worst, on the policies that the "
-            "test was tuned on",
-        },
-        {
-            "label": "Objective",
-            "value": f"{solution.objective:.4g}",
-            "note": f"{problem.loss.label} loss{_and_noise(report)}, in the units that were optimised",
-        },
-        {
-            "label": "Gap",
-            "value": "0" if proved else f"{solution.gap:.3g}" if np.isfinite(solution.gap) else "unknown",
-            "note": (
-                f"proved: no other choice of cases is better by more than {solution.gap:.3g}"
-                if proved
-                else status_words(solution)
-            ),
-        },
-        {
-            "label": "Solvers that agree",
-            "value": agreeing,
-            "note": agreeing_note,
-        },
-    ]
-
-
-def _and_noise(report: Report) -> str:
-    """By how much the noise of scores adds to the objective, if it does."""
-    cost = report.problem.noise_cost(report.test)
-    return f" and {cost:.4g} for noise" if cost else ""
-
-
-def _unseen_tile(report: Report, tuned_mean: float) -> dict[str, str]:
-    """How far off the test is on policies that it has not seen, with a warning where that is far more than tuned."""
-    label = "Error on unseen policies"
-    left_out = report.left_out
-    if left_out is None:
-        return {"label": label} | _validated(report)
-    note = f"on average, with {left_out.words}; {left_out.worst_error():.4g} at worst"
-    warned = warning(left_out, tuned_mean)
-    if warned is not None:
-        note += f". Beware: {warned}"
-    return {"label": label, "value": f"{left_out.mean_error():.4g}", "note": note}
-
-
-def _validated(report: Report) -> dict[str, str]:
-    """The error of tests that were made as this one, on policies that were held out, if that was tried."""
-    way = own_way(report)
-    if way is None:
-        return {"value": "unknown", "note": "rposst validate finds out"}
-    note = f"on average over policies that were held out in the trials given; {way['worst_error']:.4g} at worst"
-    return {"value": f"{way['mean_error']:.4g}", "note": note}
-
-
-def _who_agrees(report: Report) -> tuple[str, str]:
-    """How many solvers came to the same value by themselves, and what is to be said of the others."""
-    agreement = report.agreement
-    if agreement is None:
-        return "–", "none was asked"
-    better = _better_by_others(report)
-    if better is not None:
-        return "0", f"others found a better test, at {better:.4g}"
-    counts = agreement.counts
-    notes = [f"{len(agreement.dissenters)} disagree" if agreement.dissenters else "nobody disagrees"]
-    told = (Verdict.PROVED_LESS, Verdict.FOUND_NOTHING, Verdict.NO_LICENCE, Verdict.CRASHED)
-    notes += [f"{counts[verdict]} {verdict.words}" for verdict in told if verdict in counts]
-    return str(counts.get(Verdict.AGREES, 0) + counts.get(Verdict.TIES, 0)), "; ".join(notes)
-
-
-def _better_by_others(report: Report) -> float | None:
-    """The best objective of the other solvers, if it is better than this report's test."""
-    best = None if report.agreement is None else report.agreement.best
-    if best is None or best.solution is None or best.capabilities is None:
-        return None
-    allowance = report.problem.allowance(TIE_TOLERANCE + best.capabilities.tolerance)
-    better = best.solution.objective < report.solution.objective - allowance
-    return best.solution.objective if better else None
+FEW_CASES = 6  # more stand in several columns
 
 
 def explorer(report: Report) -> dict[str, Any]:
@@ -114,14 +23,18 @@ def explorer(report: Report) -> dict[str, Any]:
 
 
 def cases(report: Report) -> dict[str, Any]:
-    """The small test, and what is known about it."""
-    test = report.test
+    """The small test: its cases with their weights, as numbers and as shares of the largest."""
+    problem, test = report.problem, report.test
+    largest = float(test.weights.max()) or 1.0
+    offset = f", and the offset {test.in_file_units(report.scale).offset:.6g}" if problem.offset else ""
     return {
         "chosen": [
-            (name, f"{weight:.4f}") for name, weight in zip(test.case_names, test.weights.tolist(), strict=True)
+            {"name": name, "weight": f"{weight:.4f}", "share": f"{100 * weight / largest:.1f}"}
+            for name, weight in zip(test.case_names, test.weights.tolist(), strict=True)
         ],
-        "facts": facts(report.problem, report.solution, report.scale, report.left_out),
-        "and_offset": ", and the offset" if report.problem.offset else "",
+        "is_long": len(test.cases) > FEW_CASES,
+        "and_offset": offset,
+        "cost": None if problem.rules.costs is None else cost_words(problem, test),
     }
 
 
@@ -149,8 +62,8 @@ def worst(report: Report) -> dict[str, Any]:
     sorted_losses = SortedLosses.of(report)
     words = (
         f"The antagonist puts weight on {int((sorted_losses.weights > 0).sum()):,} of {report.problem.n_scenarios:,}; "
-        "the worst come first. Where losses tie, it charges them in the order of the file. Scores are in the units "
-        "of the file, losses in those that were optimised."
+        "the worst come first, and those that tie share their weight. Scores are in the units of the file, losses in "
+        "those that were optimised."
     )
     return {"words": words, "rows": _worst_rows(report, sorted_losses)}
 
@@ -175,10 +88,14 @@ def _worst_rows(report: Report, losses: SortedLosses) -> list[dict[str, str]]:
 
 
 def sizes(report: Report) -> dict[str, Any]:
-    """Whether all sizes are proved."""
+    """What the curve is, and whether all of it is proved."""
     if (report.sizes["status"] == Status.OPTIMAL.value).all():
-        return {"words": "All are proved optimal."}
-    return {"words": "Where a size is not proved, a whisker reaches down to the proved bound."}
+        return {"words": "The best achievable objective of every size. All are proved optimal."}
+    words = (
+        "The best test that was found of every size. Where it is not proved, better ones may exist: a whisker reaches "
+        "down to the proved bound. Sizes for which there was no time are left out."
+    )
+    return {"words": words}
 
 
 def budgets(report: Report) -> dict[str, Any]:
@@ -204,8 +121,11 @@ def budgets(report: Report) -> dict[str, Any]:
 
 
 def run(report: Report) -> dict[str, Any]:
-    """Whose run it was, and how it ended."""
-    return {"words": f"The run of {report.solution.backend}: {status_words(report.solution)}."}
+    """Whose run it was, how it ended, and all that is known of its answer."""
+    return {
+        "words": f"The run of {report.solution.backend}: {status_words(report.solution)}.",
+        "facts": facts(report.problem, report.solution, report.scale, report.left_out),
+    }
 
 
 def agreement(report: Report) -> dict[str, Any]:
@@ -220,7 +140,7 @@ def agreement(report: Report) -> dict[str, Any]:
 def _agreement_words(report: Report) -> str:
     if report.agreement is None:
         return "An interrupt came before others were asked." if report.interrupted else "Nobody else was asked."
-    better = _better_by_others(report)
+    better = better_by_others(report)
     told = agreement_words(report.agreement)
     if better is not None:
         told = f"The others found a better test than this report's, at {better:.6g}. Among themselves: {told}"
@@ -257,6 +177,4 @@ def _agreement_rows(report: Report) -> list[dict[str, str]]:
         for row in rows
     ]
     nothing = {"objective": "", "lower_bound": "", "seconds": "", "kind": "soft", "verdict": "not asked"}
-    return told + [
-        {"backend": name, "reason": f"predicted to take {words}", **nothing} for name, words in report.not_asked.items()
-    ]
+    return told + [{"backend": name, "reason": reason, **nothing} for name, reason in report.not_asked.items()]

@@ -45,12 +45,14 @@ const Report = (() => {
       line: { color: colour("orange"), width: 1.5 },
     }));
     const named = cases.length <= FEW;
-    const rows = cases.length + chosen.length;
-    const split = 1 - Math.min(0.45, Math.max(0.14, chosen.length / rows));
+    // In pixels: names of the chosen cases stay apart, however many other cases there are.
+    const top = Math.min(18 * Math.max(chosen.length, 3), 18 * FEW);
+    const below = Math.max(250, named ? 20 * cases.length : Math.min(14 * cases.length, 640));
+    const split = below / (top + below);
     return {
       traces: [heat(all, {}), heat(chosen, { yaxis: "y2", xaxis: "x2" }), marked],
       layout: {
-        height: Math.min(1000, Math.max(420, 170 + (named ? 20 : 14) * rows)),
+        height: 170 + top + below,
         shapes: outlines,
         coloraxis: {
           colorscale: COLOURS,
@@ -80,8 +82,8 @@ const Report = (() => {
         yaxis2: {
           domain: [split, 1],
           anchor: "x2",
-          tickvals: chosen.map((_, place) => place),
-          ticktext: labels(chosen.map((x) => cases[x])),
+          tickvals: chosen.length <= FEW ? chosen.map((_, place) => place) : [],
+          ticktext: chosen.length <= FEW ? labels(chosen.map((x) => cases[x])) : [],
           range: [chosen.length - 0.5, -0.5],
           showgrid: false,
           zeroline: false,
@@ -312,35 +314,6 @@ const Report = (() => {
     };
   }
 
-  function weightsChart({ cases, chosen, weights }) {
-    const places = chosen.map((_, place) => place);
-    return {
-      traces: [
-        {
-          type: "bar",
-          orientation: "h",
-          y: places,
-          x: weights,
-          text: weights.map((weight) => number(weight, 4)),
-          customdata: chosen.map((x) => plain(cases[x])),
-          textposition: "auto",
-          marker: { color: colour("orange") },
-          hovertemplate: "%{customdata}<br>weight %{x:.6~g}<extra></extra>",
-        },
-      ],
-      layout: {
-        height: 70 + 34 * chosen.length,
-        xaxis: { title: { text: "weight" }, rangemode: "tozero" },
-        yaxis: {
-          tickvals: places,
-          ticktext: chosen.map((x) => tick(cases[x], Charts.narrow("chart-weights") ? 14 : 32)),
-          range: [chosen.length - 0.5, -0.5],
-          showgrid: false,
-        },
-      },
-    };
-  }
-
   // The best ways on held-out policies, from the top; the one in which the report's test was made is marked.
 
   function unseenChart({ chart, ways, mean, low, high, tuned, own }) {
@@ -395,8 +368,6 @@ const Report = (() => {
 
   // Each section's charts are started with the page's data.
 
-  const startCases = ({ matrix }) => Charts.add("chart-weights", () => weightsChart(matrix));
-
   const startResults = ({ matrix }) => Charts.add("chart-matrix", () => matrixChart(matrix));
 
   function startScores({ scores, targets }) {
@@ -426,5 +397,5 @@ const Report = (() => {
 
   const startUnseen = ({ unseen }) => unseen.forEach((part) => Charts.add(part.chart, () => unseenChart(part)));
 
-  return { startCases, startResults, startScores, startLosses, startSizes, startBudgets, startRun, startUnseen };
+  return { startResults, startScores, startLosses, startSizes, startBudgets, startRun, startUnseen };
 })();
