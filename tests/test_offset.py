@@ -268,8 +268,8 @@ def test_from_a_file_to_scores_of_new_policies(rposst: Run, tmp_path: Path) -> N
 def test_a_report_tells_of_the_offset(rposst: Run, tmp_path: Path) -> None:
     cases, policies = ["one", "two", "three"], ["p", "q", "r"]
     write_table(tmp_path / "results.csv", cases, policies, [[1, 2, 3], [3, 1, 2], [2, 9, 1]])
+    assert rposst("solve", "results.csv", "--size", "1", "--offset", "--out", "test.json").code == 0
     assert rposst("report", "results.csv", "--size", "1", "--offset", "--no-agree", "--out", "page.html").code == 0
     page = (tmp_path / "page.html").read_text()
-    assert "with these weights, and the offset." in page
-    assert "added to every score" in page
+    assert f"with these weights, and the offset {ro.EfficientTest.load(tmp_path / 'test.json').offset:.6g}." in page
     assert "always the highest" in page  # the game weighs what the offset is made of
