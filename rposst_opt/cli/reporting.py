@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rposst_opt.cli.commands import OUTPUT, RUN
 from rposst_opt.cli.options import (
     ProblemOptions,
     Stated,
-    check_output,
     purpose_of,
     read_problem,
     table_digest,
@@ -20,6 +20,7 @@ from rposst_opt.cli.options import (
 from rposst_opt.cli.parsing import listed
 from rposst_opt.cli.showing import show_solution
 from rposst_opt.cli.terminal import console, notice, plain, progress_of_a_search, spinner
+from rposst_opt.cli.writing import check_output, wrote
 from rposst_opt.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -34,34 +35,57 @@ TimeInAll = Annotated[
         metavar="SECONDS",
         help="In all: half for the test itself, the rest for policies left out, other sizes, budgets and solvers; what "
         "a part does not need is left to those after it.",
+        rich_help_panel=RUN,
     ),
 ]
 Trials = Annotated[
     Path | None,
-    typer.Option(metavar="FOLDER", help="Show the trials on unseen policies that `rposst validate --out` wrote."),
+    typer.Option(
+        metavar="FOLDER",
+        help="Show the trials on unseen policies that `rposst validate --out` wrote.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+
+Solver = Annotated[str, typer.Option(help="Which solver; `rposst backends` lists them.", rich_help_panel=RUN)]
+Others = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B",
+        help="Ask only these backends to agree; all that are predicted to be in time if not given.",
+        rich_help_panel=RUN,
+    ),
+]
+TimeOfEach = Annotated[float, typer.Option(metavar="SECONDS", help="At most, for each of them.", rich_help_panel=RUN)]
+AskOthers = Annotated[
+    bool, typer.Option("--agree/--no-agree", help="Whether others are asked at all.", rich_help_panel=RUN)
+]
+LargestSize = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="SIZE",
+        help="Up to how many cases the best error is shown; two more than --size unless given.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Title = Annotated[
+    str | None, typer.Option(help="The page's heading; the file's name unless given.", rich_help_panel=OUTPUT)
 ]
 
 
 @takes_problem()
 def report(
     options: ProblemOptions,
-    out: Annotated[Path, typer.Option(metavar="REPORT.html", help="The page to write.")],
-    backend: Annotated[str, typer.Option(help="Which solver; `rposst backends` lists them.")] = "auto",
+    out: Annotated[Path, typer.Option(metavar="REPORT.html", help="The page to write.", rich_help_panel=OUTPUT)],
+    backend: Solver = "auto",
     time_limit: TimeInAll = 300.0,
-    backends: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B", help="Ask only these backends to agree; all that are predicted to be in time if not given."
-        ),
-    ] = None,
-    agree_time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="At most, for each of them.")] = 10.0,
-    ask_others: Annotated[bool, typer.Option("--agree/--no-agree", help="Whether others are asked at all.")] = True,
-    largest_size: Annotated[
-        int | None,
-        typer.Option(min=1, help="Up to how many cases the best error is shown; two more than --size unless given."),
-    ] = None,
+    backends: Others = None,
+    agree_time_limit: TimeOfEach = 10.0,
+    ask_others: AskOthers = True,
+    largest_size: LargestSize = None,
     validation: Trials = None,
-    title: Annotated[str | None, typer.Option(help="The page's heading; the file's name unless given.")] = None,
+    title: Title = None,
 ) -> None:
     """Write a page for a browser: the test, its errors, its proof, who agrees, and the k-of-N explorer."""
     from rposst_opt.files.writing import write_atomically
@@ -98,7 +122,7 @@ def report(
     write_atomically(out, report_page(found, title=heading, command=_own_command()))
     show_solution(console(), found.problem, found.solution, found.scale, found.left_out)
     missing = " An interrupt came before all was run, and the page lacks the rest." if found.interrupted else ""
-    notice(f"{out}: open it in a browser; it needs no network.{missing}")
+    wrote(out, f"open it in a browser; it needs no network.{missing}")
     if found.agreement is not None and not found.agreement.agreed:
         console().print(plain(agreement_words(found.agreement)))
         raise typer.Exit(1)
@@ -137,8 +161,11 @@ def _read_trials(folder: Path | None, out: Path, stated: Stated) -> "Validation 
 @takes_problem(optional=True)
 def explore(
     options: ProblemOptions | None,
-    out: Annotated[Path, typer.Option(metavar="EXPLORE.html", help="The page to write.")],
-    time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="For the test whose losses are shown.")] = 60.0,
+    out: Annotated[Path, typer.Option(metavar="EXPLORE.html", help="The page to write.", rich_help_panel=OUTPUT)],
+    time_limit: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", help="For the test whose losses are shown.", rich_help_panel=RUN),
+    ] = 60.0,
 ) -> None:
     """Write a page for a browser with sliders for k, N and eta, and a game; on a small race if no results are given."""
     from rposst_opt.backends import solve
@@ -159,7 +186,7 @@ def explore(
     values = game_values(problem, solution)
     title = "The k-of-N objective, by hand"
     write_atomically(out, explorer_page(problem, solution, target_names, values, title=title, command=_own_command()))
-    notice(f"{out}: open it in a browser; it needs no network.")
+    wrote(out, "open it in a browser; it needs no network.")
 
 
 def _small_race() -> Stated:
