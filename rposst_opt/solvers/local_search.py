@@ -61,6 +61,7 @@ PROVED = 4e-9
 CLIMBERS = 8  # however many threads there are, so that the answer does not depend on them
 FIRST_CLIMB_SHARE, RELAXATION_SHARE = 0.4, 0.2  # of the time limit, at most
 CUTS_AT_ONCE = 10  # of the relaxation
+BRANCHES_AT_ONCE = 10  # of what cases tell apart; about as much work as a kick of every climber
 WORTH_PROVING = 0.02  # of what is not proved of the best test: where less can be, kicks take turns with it
 SETS_PER_CUT = 20  # that a climber may settle, for each cut of the relaxation: about as much work as that takes
 
@@ -282,7 +283,9 @@ class Climb:
         """Raise the bound, step by step: by the relaxation, and by what so few cases cannot tell apart."""
         yield from self._close_in()
         while not (self.told_apart.is_settled or self._is_done()):
-            self.told_apart.step()
+            for _ in range(BRANCHES_AT_ONCE):
+                if not self.told_apart.is_settled:
+                    self.told_apart.step()
             self._take_bound(self.told_apart.bound + least_noise(self.problem))
             yield 0
 

@@ -15,20 +15,25 @@ every test, with y_x = 1 for its cases and 0 for others, has
 program; pairs and answers of the antagonist join it as long as they change it. Where results are 0 or 1 and cases few,
 as in Racing Arrows, this is far above the relaxation over all weights (`solvers.relaxation`), which is zero as soon as
 the cases together determine the full score. Where every pair is told apart by many cases it says nothing, and ends at
-once.
+once. Where it says something, it is made whole step by step: the case that is chosen most nearly by half is chosen in
+one branch and left out in the other, and the branch with the least bound is gone on with. Of cases that tell the same
+policies apart, one stands for all: a test that has several of them tells no more apart.
 
 *What is proved* does not rest on the program's arithmetic. With answers α of the antagonist, mixed, and multipliers μ
 of pairs that sum to at most α_s at every scenario, a test has an objective of at least Σ_s α_s Δ_s, and so of at least
 
 .. math:: \sum_{ij} \mu_{ij} C_{ij} \Bigl(1 - \sum_{x \in H_{ij}} y_x\Bigr)
 
-of which the least over all choices of m cases is that of the m cases with the largest sums of μ C.
+of which the least over all choices of m cases is that of the m cases with the largest sums of μ C; of a branch, that of
+its chosen cases and the best others.
 """
 
+import heapq
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rposst_opt.arrays import BoolArray, FloatArray, IntArray
 from rposst_opt.problem import Problem
@@ -36,10 +41,13 @@ from rposst_opt.problem import Problem
 PAIRS_AT_ONCE = 400  # that join the program, those it breaks most
 MOST_ROWS = 3_000
 PROVING_ROWS = 1_000  # after which something must be proved
-MOST_SCENARIOS = 2_000  # there are as many pairs as the square of this
+MOST_SCENARIOS = 2_000  # there are as many pairs as the square of this,
+MOST_NUMBERS = 20_000_000  # and as many numbers as the square of the policies, times the cases
 MOST_ITERATIONS = 3_000  # of the simplex method, for one program: it may be lost among equal vertices
 VIOLATED = 1e-7  # in units of the largest loss, like all here
 SLACK = 4e-12  # rounding
+WHOLE = 1e-6  # so near to zero or one a case is left out or chosen
+MOST_BRANCHES = 100_000
 
 
 class Reply(NamedTuple):
@@ -51,6 +59,15 @@ class Reply(NamedTuple):
     multipliers: FloatArray
     is_solved: bool
     iterations: int
+
+
+class Branch(NamedTuple):
+    """All choices with some cases and without others, by their places in the program, and a bound of them."""
+
+    bound: float
+    number: int
+    chosen: tuple[int, ...]
+    left_out: tuple[int, ...]
 
 
 class ToldApart:
@@ -73,31 +90,75 @@ class ToldApart:
 
     def __init__(self, problem: Problem) -> None:
         self._problem, self._size = problem, problem.size
-        self._cases = np.array(problem.selectable_cases, dtype=np.int64)
         least = float(problem.pieces.minimum() / problem.unit)
         self._least, self.bound, self.work = least, least, 0.0
         self._n_scenarios = problem.n_scenarios
-        self.is_settled = not np.isfinite(least) or not len(self._cases) or self._n_scenarios > MOST_SCENARIOS
+        n_cases = len(problem.selectable_cases)
+        is_large = self._n_scenarios > MOST_SCENARIOS or problem.n_policies**2 * n_cases > MOST_NUMBERS
+        self.is_settled = not np.isfinite(least) or not n_cases or is_large
+        self._numbered = 0
         self._answers: list[FloatArray] = []
         self._pairs = np.empty((0, 2), dtype=np.int64)
+        self._pair_members: list[BoolArray] = []
         self._is_answer: list[bool] = []  # of every row of the program after the first
         self._program: _Program | None = None
+        self._open: list[Branch] = []  # a heap, the least bound first
+        self._least_whole = np.inf  # of the choices that were found without parts
 
     def step(self) -> None:
-        """Solve the program, take its bound, and add what it breaks."""
+        """Solve one program, take its bound, and add what it breaks, or else branch."""
         if self._program is None:
             self._begin()
             return
-        reply, rows = self._program.solve(), len(self._is_answer)
-        self.work += rows * (150.0 * reply.iterations + 100.0 * len(reply.choice))
-        self.bound = max(self.bound, self._least + self._proved(reply.multipliers) - SLACK)
-        added = self._add_pairs(reply.choice, reply.losses)
-        answer = self._answer(reply.losses)
+        branch = heapq.heappop(self._open)
+        reply = self._solve(branch)
+        bound = max(branch.bound, self._least + self._proved(reply.multipliers, branch) - SLACK)
+        if reply.is_solved and self._add_what_is_broken(reply):
+            self._put(bound, branch.chosen, branch.left_out)
+        elif not branch.number and bound <= self._least:
+            self._least_whole = bound  # nothing is proved of all choices, and branching would begin with nothing
+        else:
+            self._divide(bound, branch, reply.choice)
+        least = min(self._open[0].bound if self._open else np.inf, self._least_whole)
+        self.bound = max(self.bound, least)
+        self.is_settled = not self._open or self._least_whole <= least or self._numbered > MOST_BRANCHES
+
+    @cached_property
+    def _cases(self) -> IntArray:
+        """The selectable cases, one of those with the same results."""
+        cases = np.array(self._problem.selectable_cases, dtype=np.int64)
+        return cases[np.sort(np.unique(self._problem.results[cases], axis=0, return_index=True)[1])]
+
+    def _solve(self, branch: Branch) -> Reply:
+        assert self._program is not None
+        reply = self._program.solve(branch)
+        self.work += len(self._is_answer) * (90.0 * reply.iterations + 60.0 * len(reply.choice))
+        return reply
+
+    def _add_what_is_broken(self, reply: Reply) -> int:
+        """Add pairs and an answer that the reply breaks, as long as there are not too many; how many."""
+        if len(self._is_answer) > (MOST_ROWS if self.bound > self._least else PROVING_ROWS):
+            return 0
+        added, answer = self._add_pairs(reply.choice, reply.losses), self._answer(reply.losses)
         if answer @ reply.losses > reply.value + VIOLATED:
             self._add_answer(answer)
             added += 1
-        most_rows = MOST_ROWS if self.bound > self._least else PROVING_ROWS
-        self.is_settled = not reply.is_solved or added == 0 or rows + added > most_rows
+        return added
+
+    def _divide(self, bound: float, branch: Branch, choice: FloatArray) -> None:
+        """Choose a case in one branch and leave it out in another; where all are whole, the branch is done."""
+        halves = np.round(np.minimum(choice, 1.0 - choice), 9)
+        case = int(np.argmax(halves))
+        if halves[case] <= WHOLE:
+            self._least_whole = min(self._least_whole, bound)
+            return
+        self._put(bound, (*branch.chosen, case), branch.left_out)
+        self._put(bound, branch.chosen, (*branch.left_out, case))
+
+    def _put(self, bound: float, chosen: tuple[int, ...], left_out: tuple[int, ...]) -> None:
+        """Keep a branch for later; of several with one bound the first comes first."""
+        heapq.heappush(self._open, Branch(bound, self._numbered, chosen, left_out))
+        self._numbered += 1
 
     def _begin(self) -> None:
         """Start with what equal parts of all cases leave not told apart; if that is nothing, there is no bound here."""
@@ -106,6 +167,7 @@ class ToldApart:
         self._add_answer(self._answer(nothing))
         evenly = np.full(len(self._cases), self._size / len(self._cases))
         self.is_settled = self._add_pairs(evenly, nothing) == 0
+        self._put(self._least, (), ())
 
     def _answer(self, losses: FloatArray) -> FloatArray:
         """What the antagonist weighs these losses with."""
@@ -127,21 +189,31 @@ class ToldApart:
         found = np.argwhere(missing > VIOLATED)
         worst = np.argsort(-np.round(missing[tuple(found.T)], 9), kind="stable")[:PAIRS_AT_ONCE]
         for low, high in found[worst].tolist():
-            self._program.add_pair(low, high, float(self._least_sums[low, high]), self._members(low, high))
+            members = self._members(low, high)
+            self._program.add_pair(low, high, float(self._least_sums[low, high]), members)
+            self._pair_members.append(members)
             self._is_answer.append(False)
         self._pairs = np.concatenate([self._pairs, found[worst]])
         return len(worst)
 
     def _told_apart(self, choice: FloatArray) -> FloatArray:
         """How much of each pair of policies the choice tells apart: what of H_ij it has, with the required cases."""
-        problem = self._problem
-        chosen, required = problem.results[self._cases], problem.results[list(problem.required_cases)]
-        apart = np.empty((problem.n_policies, problem.n_policies))
-        for policy in range(problem.n_policies):
-            better = chosen > chosen[:, [policy]]
-            apart[policy] = choice @ better + (required > required[:, [policy]]).sum(axis=0)
-        self.work += float(apart.size * len(chosen))
+        self.work += float(self._better.size)
+        apart: FloatArray = self._apart_anyway + self._better @ choice
         return apart
+
+    @cached_property
+    def _better(self) -> NDArray[np.float32]:
+        """Whether the second policy does better than the first, on each case: of shape (policies, policies, cases)."""
+        results = self._problem.results[self._cases].T
+        return (results[None, :, :] > results[:, None, :]).astype(np.float32)
+
+    @cached_property
+    def _apart_anyway(self) -> FloatArray:
+        """How many of the required cases tell each pair of policies apart."""
+        results = self._problem.results[list(self._problem.required_cases)].T
+        count: FloatArray = (results[None, :, :] > results[:, None, :]).sum(axis=2).astype(np.float64)
+        return count
 
     def _members(self, low: int, high: int) -> BoolArray:
         """Which of the selectable cases are in H_ij, for two scenarios."""
@@ -161,8 +233,8 @@ class ToldApart:
         sums = np.where(slopes > 0, tilted, 0.0).reshape(apart.shape) / self._problem.unit - 2 * self._least
         return np.where((apart > 0) & (targets[:, None] == targets[None, :]), np.maximum(sums, 0.0), 0.0)
 
-    def _proved(self, multipliers: FloatArray) -> float:
-        """What these multipliers prove of every choice, whoever has found them."""
+    def _proved(self, multipliers: FloatArray, branch: Branch) -> float:
+        """What these multipliers prove of every choice in a branch, whoever has found them."""
         is_answer = np.array(self._is_answer)
         shares = np.maximum(multipliers[is_answer], 0.0)
         if not shares.sum() > 0:
@@ -174,10 +246,10 @@ class ToldApart:
         prices = prices * fits[self._pairs].min(axis=1)
         counted = np.flatnonzero(prices)
         worth = prices[counted] * self._least_sums[tuple(self._pairs[counted].T)]
-        saved = np.zeros(len(self._cases))
-        for pair, value in zip(self._pairs[counted].tolist(), worth.tolist(), strict=True):
-            saved[self._members(*pair)] += value
-        return float(worth.sum() - np.sort(saved)[len(saved) - min(self._size, len(saved)) :].sum())
+        saved = worth @ np.array([self._pair_members[pair] for pair in counted]).reshape(len(counted), len(self._cases))
+        free = np.delete(saved, [*branch.chosen, *branch.left_out])
+        others = min(self._size - len(branch.chosen), len(free))
+        return float(worth.sum() - saved[list(branch.chosen)].sum() - np.sort(free)[len(free) - others :].sum())
 
 
 class _Program:
@@ -213,8 +285,11 @@ class _Program:
     def _add(self, least: float, places: IntArray, coefficients: FloatArray) -> None:
         self._model.addRow(least, self._infinity, len(places), places.astype(np.int32), coefficients)
 
-    def solve(self) -> "Reply":
-        """The least objective, or what is known of it after so many iterations."""
+    def solve(self, branch: Branch) -> Reply:
+        """The least objective of a branch, or what is known of it after so many iterations."""
+        low, high = np.zeros(self._n_cases), np.ones(self._n_cases)
+        low[list(branch.chosen)], high[list(branch.left_out)] = 1.0, 0.0
+        self._model.changeColsBounds(self._n_cases, np.arange(self._n_cases, dtype=np.int32), low, high)
         self._model.run()
         solution = self._model.getSolution()
         values = np.array(solution.col_value)
