@@ -29,7 +29,7 @@ from rposst_opt.solvers import exact
 from rposst_opt.solvers.kernels.case_sets import count_bits, first_member
 from rposst_opt.solvers.kernels.problem_arrays import scaled_problem_arrays
 from rposst_opt.solvers.kernels.search_state import Nodes
-from rposst_opt.solvers.kernels.tuple_game import CALLS, make_tuple_game, place_row, settle
+from rposst_opt.solvers.kernels.tuple_game import CALLS, EXTENDED, make_tuple_game, place_row, settle
 from rposst_opt.solvers.ladder import Ladder
 from rposst_opt.solvers.searchers import set_of
 
@@ -236,6 +236,20 @@ def test_below_the_threshold_a_share_of_the_gain_may_be_left() -> None:
         assert lower <= optimum + 1e-12 and optimum - 1e-12 <= upper
         assert upper - optimum <= leftover * (1.5 * optimum - upper) and fewer < questions
         assert settled(0.9 * optimum, leftover)[0] >= 0.9 * optimum  # above the threshold all is as ever
+
+
+@pytest.mark.parametrize("spoiled", [0.0, np.nan, 1e24])
+def test_a_basis_that_rounding_has_spoiled_is_not_believed(spoiled: float) -> None:
+    """Its weights are no distribution: clipped and scaled, they had an objective of minus infinity."""
+    problem = ro.Problem(results=np.random.default_rng(0).random((10, 30)), size=4, measure=ro.CVaR(0.1))
+    arrays = scaled_problem_arrays(problem, np.arange(10))
+    workspace = make_tuple_game(arrays, 4)
+    for row in range(4):
+        place_row(row, row, arrays.results, workspace)
+    lower, upper = settle(4, np.inf, -np.inf, 1e-12, arrays, workspace, 0.0)
+    workspace.inverse[:], workspace.state[EXTENDED] = spoiled, 1  # it is taken for one to go on from
+    assert settle(4, np.inf, -np.inf, 1e-12, arrays, workspace, 0.0) == pytest.approx((lower, upper), abs=1e-11)
+    assert np.isfinite(workspace.vectors[1, :4]).all()
 
 
 def test_nothing_is_proved_by_weights_that_are_good_enough_at_once() -> None:

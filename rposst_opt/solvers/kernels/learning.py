@@ -8,7 +8,7 @@ from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays, inlined,
 from rposst_opt.solvers.kernels.cut_mixture import CutMixture, keep_mixture, mixture_at, record_mixture
 from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays
 from rposst_opt.solvers.kernels.search_state import Cuts, Plan, Search
-from rposst_opt.solvers.kernels.tuple_game import KEPT, NEXT, TupleGame, add_row, settle
+from rposst_opt.solvers.kernels.tuple_game import TupleGame, add_row, settle
 
 ONE_BY_ONE = 8  # times as long it takes to work a mixture out at one case alone, compared with one of all
 EACH_PAYS = 4  # times as many cases as a cut is extended by must be left to settle, for that to pay
@@ -149,11 +149,6 @@ def settle_and_learn(
     values = search.cuts.values[place]
     while True:
         lower, upper = settle(n_rows, threshold, good_enough, plan.tolerance, arrays, workspace, roughness)
-        if first and lower < limit and threshold <= upper:
-            # Rounding has come between the two bounds: cuts that are nearly alike spoil a basis. Begin without them.
-            workspace.state[KEPT], workspace.state[NEXT] = 0, 0
-            lower, again = settle(n_rows, threshold, good_enough, plan.tolerance, arrays, workspace, 0.0)
-            upper = again  # the weights that are kept are this run's
         if first:
             proved, reached = lower, upper
             counts.extensions_to_skip = max(counts.extensions_to_skip - 1, 0)

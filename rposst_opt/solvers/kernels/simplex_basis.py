@@ -103,7 +103,10 @@ def shift_basis(n_rows: int, shift: float, shifts: FloatArray) -> None:
 
 @internal
 def proved_value(n_rows: int, slots: int, values: FloatArray, inverse: FloatArray, basic: IntArray) -> float:
-    """The least row of the mixture λ, which is clipped and scaled to be a distribution whatever rounding did."""
+    """The least row of the mixture λ, which is clipped and scaled to be a distribution whatever rounding did.
+
+    Where rounding has left none of it, nothing is proved.
+    """
     total = 0.0
     for i in range(n_rows):
         if basic[i] < slots:
@@ -115,7 +118,7 @@ def proved_value(n_rows: int, slots: int, values: FloatArray, inverse: FloatArra
             if basic[i] < slots:
                 value += max(inverse[i, n_rows], 0.0) * values[basic[i], j]
         least = min(least, value)
-    return least / total
+    return least / total if 0.0 < total < np.inf else -np.inf
 
 
 @internal

@@ -60,6 +60,8 @@ SHIFT_AFTER = 30  # the basis is shifted,
 ASK_AFTER = 300  # and the antagonist is asked anyway
 SHIFT = 1e-8
 MOST_MENDED = 6  # times that a basis is mended
+SPOILED_SUM = 1e-3  # by which the weights of a basis may miss one: rounding in a basis that is one misses by far less
+MOST_SPOILED_SUMS = 2  # times that weights miss it before we give up; the cuts are made afresh after each
 
 # Places in TupleGame.state. A record with names would cost every call from Python a microsecond more, which is a
 # twentieth of settling three cases.
@@ -144,14 +146,16 @@ def add_row(n_rows: int, case: int, results: FloatArray, workspace: TupleGame) -
 
 
 @inlined
-def make_distribution(weights: FloatArray) -> None:
-    """Clip and scale what rounding has left of a distribution."""
-    total = 0.0
-    for i in range(weights.shape[0]):
+def make_distribution(weights: FloatArray) -> bool:
+    """Clip and scale what rounding has left of a distribution; False, and equal weights, if it has left none."""
+    total, n_rows = 0.0, weights.shape[0]
+    for i in range(n_rows):
         weights[i] = max(weights[i], 0.0)
         total += weights[i]
-    for i in range(weights.shape[0]):
-        weights[i] /= total
+    is_one = abs(total - 1.0) < SPOILED_SUM
+    for i in range(n_rows):
+        weights[i] = weights[i] / total if is_one else 1.0 / n_rows
+    return is_one
 
 
 @inlined
@@ -191,8 +195,8 @@ def work_out_cut(
         values[slot, i] = value + noise_slopes[slot, i] if noise_slopes.shape[1] > 0 else value
 
 
-@compiled_when_it_pays
-def settle(
+@internal
+def play(
     n_rows: int,
     threshold: float,
     good_enough: float,
@@ -201,12 +205,7 @@ def settle(
     workspace: TupleGame,
     leftover: float,
 ) -> tuple[float, float]:
-    """Bounds on the optimum over the rows: a proved one, and the objective of the best weights (``vectors[1]``).
-
-    It ends when the proved bound reaches `threshold`, when an objective below `good_enough` is found, or when the two
-    bounds are within `tolerance` of each other; and below the threshold also when what may be left to gain is no more
-    than a share `leftover` of what is gained. The mixture that proves the bound is left in the basis.
-    """
+    """Play the game over the rows once, as `settle` says; rounding may keep the two bounds apart."""
     # Long because every array is taken out of its tuple once, here, and what has more than a handful of them stays in
     # the loop: with few cases, to pass them on takes longer than the arithmetic.
     results, full_scores, knots, coefficients = arrays.results, arrays.full_scores, arrays.knots, arrays.coefficients
@@ -224,7 +223,8 @@ def settle(
     shifts = workspace.vectors[3]
     slots = values.shape[0]
     upper, started, exact_inverse, spoiled, mended, pivots = np.inf, state[KEPT] > 0, False, False, 0, 0
-    inverted_at, asked_at, shifted, direct, share = 0, 0, False, False, min(0.7, 1.0 - 2.0 / n_rows)
+    spoiled_sums, inverted_at, asked_at = 0, 0, 0
+    shifted, direct, share = False, False, min(0.7, 1.0 - 2.0 / n_rows)
     shift_basis(n_rows, 0.0, shifts)
     for i in range(n_rows):
         weights[i], best_weights[i] = 1.0 / n_rows, 1.0 / n_rows
@@ -260,7 +260,11 @@ def settle(
                     continue
         if arriving < 0 or pivots - asked_at > ASK_AFTER + 30 * n_rows:
             asked_at = pivots
-            make_distribution(weights)
+            if not make_distribution(weights):
+                # Pivots on next to nothing have spoiled the basis. Begin without the cuts that it was made of.
+                if spoiled_sums == MOST_SPOILED_SUMS:
+                    break
+                spoiled_sums, state[KEPT], state[NEXT], started = spoiled_sums + 1, 0, 0, False
             # Between the best weights and those of the basis the antagonist says more, as long as they are far apart.
             between = started and not direct and upper - inverse[n_rows, n_rows] > APART and upper < np.inf
             if between:
@@ -342,3 +346,30 @@ def settle(
         pivots += 1
         state[STEPS] += 1
     return proved_value(n_rows, slots, values, inverse, basic) if started else -np.inf, upper
+
+
+@compiled_when_it_pays
+def settle(
+    n_rows: int,
+    threshold: float,
+    good_enough: float,
+    tolerance: float,
+    arrays: ProblemArrays,
+    workspace: TupleGame,
+    leftover: float,
+) -> tuple[float, float]:
+    """Bounds on the optimum over the rows: a proved one, and the objective of the best weights (``vectors[1]``).
+
+    It ends when the proved bound reaches `threshold`, when an objective below `good_enough` is found, or when the two
+    bounds are within `tolerance` of each other; and below the threshold also when what may be left to gain is no more
+    than a share `leftover` of what is gained. The mixture that proves the bound is left in the basis.
+
+    Cuts that are nearly alike spoil a basis, and then rounding comes between the two bounds. Where it does, the game is
+    played once more, without the cuts that were kept.
+    """
+    lower, upper = play(n_rows, threshold, good_enough, tolerance, arrays, workspace, leftover)
+    is_apart = lower < threshold and upper >= good_enough and upper - lower > 2.0 * tolerance
+    if is_apart and (leftover == 0.0 or upper >= threshold):
+        workspace.state[KEPT], workspace.state[NEXT] = 0, 0
+        lower, upper = play(n_rows, threshold, good_enough, tolerance, arrays, workspace, 0.0)
+    return lower, upper

@@ -17,7 +17,7 @@ from rposst_opt.solvers.kernels.response import (
     slope_of_noise,
     weigh_scenarios,
 )
-from rposst_opt.solvers.kernels.tuple_game import KEPT, NEXT, TupleGame, place_row, settle
+from rposst_opt.solvers.kernels.tuple_game import TupleGame, place_row, settle
 
 
 @inlined
@@ -34,10 +34,6 @@ def settle_set(
     for i in range(n_rows):
         place_row(i, rows[i], arrays.results, workspace)
     lower, upper = settle(n_rows, threshold, -np.inf, tolerance, arrays, workspace, 0.0)
-    if lower < threshold and upper - lower > 2 * tolerance:
-        # Cuts of other sets that are nearly alike have spoiled the basis. Begin without them.
-        workspace.state[KEPT], workspace.state[NEXT] = 0, 0
-        lower, upper = settle(n_rows, threshold, -np.inf, tolerance, arrays, workspace, 0.0)
     least, largest = np.inf, 1.0
     for i in range(n_rows):
         least = min(least, workspace.inverse[i, n_rows])
