@@ -139,8 +139,9 @@ class ToldApart:
         """Add pairs and an answer that the reply breaks, as long as there are not too many; how many."""
         if len(self._is_answer) > (MOST_ROWS if self.bound > self._least else PROVING_ROWS):
             return 0
-        added, answer = self._add_pairs(reply.choice, reply.losses), self._answer(reply.losses)
-        if answer @ reply.losses > reply.value + VIOLATED:
+        losses = np.maximum(reply.losses, 0.0)  # HiGHS lets them fall below zero, by its tolerance
+        added, answer = self._add_pairs(reply.choice, losses), self._answer(losses)
+        if answer @ losses > reply.value + VIOLATED:
             self._add_answer(answer)
             added += 1
         return added
