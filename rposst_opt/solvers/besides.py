@@ -5,16 +5,16 @@ the clock, so that every run is the same. As long as the search comes to its end
 than about a tenth of a long search is done, as much goes there as into the search; while less than about a thousandth
 is, nine times as much. If what is seen is right, that is a tenth of the search's work in the end, as anywhere. Where
 the search never ends it is nearly all, so that the test of a hard problem is that of the local search in less than
-twice the time that this takes alone: it takes the same steps. When it has come to its own end, the search goes on.
+twice the time that this takes alone: it takes the same steps. Where they no longer help, a tenth is enough again.
 """
 
+import itertools
 import math
 from collections.abc import Iterator
 from functools import cached_property
 
 from rposst_opt.contract import Budget
 from rposst_opt.problem import Problem
-from rposst_opt.solvers.kernels.search_state import Plan
 from rposst_opt.solvers.local_search import Climb, LocalSearch
 from rposst_opt.solvers.prospect import work_left
 
@@ -27,9 +27,9 @@ LEAST_LEFT = 3e8  # but not where less is left than this, in nanoseconds by a ro
 class Besides:
     """The relaxation and the local search, step by step."""
 
-    def __init__(self, problem: Problem, budget: Budget, plan: Plan, threads: int | None) -> None:
-        self._problem, self._budget, self._plan, self._threads = problem, budget, plan, threads
-        self._steps: Iterator[int] = iter(())
+    def __init__(self, problem: Problem, budget: Budget, threads: int | None) -> None:
+        self._problem, self._budget, self._threads = problem, budget, threads
+        self._steps: Iterator[None] = iter(())
         self.has_begun = False
 
     @cached_property
@@ -47,7 +47,7 @@ class Besides:
     @property
     def work(self) -> float:
         """What was done here, in nanoseconds by a rough count."""
-        return float(self.climb.work(self._plan.call_cost, self._plan.step_cost)) if self.has_begun else 0.0
+        return float(self.climb.work) if self.has_begun else 0.0
 
     def stats(self, search_work: float) -> dict[str, float]:
         """What of all work went into the local search and into the relaxation, as `Stats` has it."""
@@ -61,7 +61,8 @@ class Besides:
 
     def may_go_on(self, search_work: float, weight_done: float) -> bool:
         """Whether it is this side's turn, after so much work of the search, which has closed so much of its tree."""
-        share = share_besides(search_work, work_left(search_work, weight_done))
+        has_ended = self.has_begun and self.climb.has_come_to_its_end
+        share = USUAL_SHARE if has_ended else share_besides(search_work, work_left(search_work, weight_done))
         allowed = share * search_work
         return self.work < allowed if self.has_begun else self.climb.relaxation.cost_of_playing <= allowed
 
@@ -69,7 +70,7 @@ class Besides:
         """Go one step on; whether there was one."""
         self._steps = self._steps if self.has_begun else self.climb.steps()
         self.has_begun = True
-        return next(self._steps, None) is not None
+        return any(True for _ in itertools.islice(self._steps, 1))
 
 
 def share_besides(work: float, left: float) -> float:

@@ -76,7 +76,7 @@ from rposst_opt.solvers.besides import Besides
 from rposst_opt.solvers.cluster import Cluster, reached_at
 from rposst_opt.solvers.kernels.compiling import compile_from_now_on, load_from_now_on
 from rposst_opt.solvers.kernels.problem_arrays import scaled_problem_arrays
-from rposst_opt.solvers.kernels.search_state import Plan
+from rposst_opt.solvers.kernels.search_state import Plan, work_of
 from rposst_opt.solvers.ladder import Ladder
 from rposst_opt.solvers.prospect import Prospect
 from rposst_opt.solvers.relaxation import least_loss, least_noise
@@ -219,7 +219,8 @@ class _Proof:
             problem, everything=self.wants_ranking or has_noise or problem.rules.choose
         )
         arrays = scaled_problem_arrays(problem, self.cases)
-        n_cases, n_policies = arrays.results.shape
+        n_cases = len(arrays.results)
+        call_cost, step_cost = work_of(arrays, problem.n_chosen)
         self.plan = Plan(
             size=problem.size,
             n_selectable=n_cases - n_required,
@@ -229,8 +230,8 @@ class _Proof:
             margin=max(budget.gap / problem.unit, MARGIN),
             slack=SLACK,
             tolerance=TOLERANCE,
-            call_cost=300.0 + n_policies * (0.3 * problem.n_chosen + 3.0) + 20.0 * arrays.most_chosen,
-            step_cost=40.0 + 2.0 * problem.n_chosen**2,
+            call_cost=call_cost,
+            step_cost=step_cost,
         )
         if self.plan.call_cost > MOST_INTERPRETED or problem.n_tuples > MOST_TUPLES_INTERPRETED:
             compile_from_now_on()
@@ -249,7 +250,7 @@ class _Proof:
         self.unresolved = math.inf
         self.front, self.prospect = self.searchers.new_front(), Prospect()
         self.is_complete, self.was_cut_short, self.share_done = False, False, 0.0
-        self.besides = Besides(problem, budget, self.plan, method.threads)
+        self.besides = Besides(problem, budget, method.threads)
         self.told, self.told_value = time.monotonic(), math.inf
         self.told_test: tuple[FoundTest, EfficientTest] | None = None
 

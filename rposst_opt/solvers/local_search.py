@@ -30,7 +30,6 @@ bound, and the weights of the set that is chosen in the end, are worked out from
 are those that `solvers.canonical` defines.
 """
 
-import itertools
 import math
 import time
 from collections.abc import Iterable, Iterator
@@ -49,6 +48,7 @@ from rposst_opt.solvers.canonical import Weigher
 from rposst_opt.solvers.climber import DIGITS, IMPROVEMENT, TOLERANCE, Climber, Found, heaviest_first
 from rposst_opt.solvers.kernels.cut_mixture import make_cut_mixture
 from rposst_opt.solvers.kernels.problem_arrays import rounded_arrays, scaled_problem_arrays
+from rposst_opt.solvers.kernels.search_state import LEAF_COST, work_of
 from rposst_opt.solvers.kernels.swaps import find_swap, price_cases, settle_rows, try_additions
 from rposst_opt.solvers.kernels.tuple_game import CALLS, STEPS, make_tuple_game
 from rposst_opt.solvers.relaxation import MOST_CUTS, SLACK, Relaxation, least_loss, least_noise
@@ -61,8 +61,11 @@ PROVED = 4e-9
 CLIMBERS = 8  # however many threads there are, so that the answer does not depend on them
 FIRST_CLIMB_SHARE, RELAXATION_SHARE = 0.4, 0.2  # of the time limit, at most
 CUTS_AT_ONCE = 10  # of the relaxation
-BRANCHES_AT_ONCE = 10  # of what cases tell apart; about as much work as a kick of every climber
+STEPS_AT_ONCE = 3  # of what cases tell apart; about as much work as a kick of every climber
 WORTH_PROVING = 0.02  # of what is not proved of the best test: where less can be, kicks take turns with it
+# Beside another search, bounds have as much work as kicks, and this many times as much once kicks no longer help.
+LATE_PROOFS = 9.0
+FAIR_TRIAL, BEHIND = 5e8, 0.5  # after so much work, what cases tell apart must prove this share of what else is proved
 SETS_PER_CUT = 20  # that a climber may settle, for each cut of the relaxation: about as much work as that takes
 
 
@@ -147,7 +150,8 @@ class Climb:
         self.best: Found
         self.relaxation = Relaxation(self.exact_arrays, np.array(problem.eligible_cases, dtype=np.int64))
         self.told_apart = ToldApart(problem)
-        self.kicks = 0
+        self.kicks, self.idle = 0, 0  # kicks in all; rounds of them since one made the test better
+        self.has_proofs_left = True
         self.limit: Limit | None = None
 
     def settle_first_tuple(self) -> None:
@@ -161,41 +165,60 @@ class Climb:
 
     def run(self) -> Limit | None:
         """Bound, climb from every start, and kick until nothing gets better."""
-        for idle in self.steps():
-            self._tell(idle)
+        for _ in self.steps():
+            self._tell()
         return None if self._is_proved() else self.limit
 
-    def steps(self) -> Iterator[int]:
-        """Bound, climb from every start, and kick, step by step; how many kicks made nothing better since one did."""
+    def steps(self) -> Iterator[None]:
+        """Bound, climb from every start, and kick, step by step; beside another search, without an end."""
         self.relaxation.play()
         self._take_bound(self.relaxation.bound + least_noise(self.problem))
-        yield 0
+        yield
         self._take(self._first_climb())
         self._take_bound(self._least_price())
-        yield 0
+        yield
         self.relaxation.offer(self.best.rows, self.best.weights / self.best.weights.sum())
         yield from self._close_in(0.0 if self.is_alone else WORTH_PROVING)
         with ThreadPoolExecutor(self.method.threads or available_cores()) as pool:
             if not self._is_done() and not self.problem.rules.choose:  # cases added one by one may not keep rules
                 self._take(self._climb_from_nothing(self.climbers[0]))
-                yield 0
-            idle = 0
-            while idle < self.method.kicks and not self._is_done() and not self._has_done_enough():
-                before = self.best
-                self._take_all(pool.map(self._kick_and_climb, self.climbers, [before] * CLIMBERS))
-                self.kicks += CLIMBERS
-                idle = 0 if self.best.value < before.value - IMPROVEMENT else idle + 1
-                yield idle
-                if not self.is_alone:
-                    yield from itertools.islice(self._prove(), 1)
-        if not self.is_alone:
-            yield from self._prove()
+                yield
+            proofs = iter(()) if self.is_alone else self._proofs(pool)
+            while not (self.is_alone and self._kicks_are_idle) and not self._is_done() and not self._has_done_enough():
+                self._kick_all(pool)
+                yield
+                yield from self._some_of(proofs)
 
-    def work(self, call_cost: float, step_cost: float) -> float:
-        """What was done, in nanoseconds by a rough count, if questions and steps cost so many each."""
+    def _kick_all(self, pool: ThreadPoolExecutor) -> None:
+        """Have every climber kick the best test, and climb from there."""
+        before = self.best
+        self._take_all(pool.map(self._kick_and_climb, self.climbers, [before] * CLIMBERS))
+        self.kicks += CLIMBERS
+        self.idle = 0 if self.best.value < before.value - IMPROVEMENT else self.idle + 1
+
+    @property
+    def _kicks_are_idle(self) -> bool:
+        return self.idle >= self.method.kicks
+
+    @property
+    def has_come_to_its_end(self) -> bool:
+        """Whether neither kicks nor steps of a bound are seen to help any more."""
+        return self._kicks_are_idle and not self.has_proofs_left
+
+    @property
+    def work(self) -> float:
+        """What was done, in nanoseconds by a rough count."""
+        return self._work_of_climbing() + self._work_of_proofs()
+
+    def _work_of_climbing(self) -> float:
         states = [climber.workspace.state for climber in self.climbers]
         asked, stepped = sum(int(state[CALLS]) for state in states), sum(int(state[STEPS]) for state in states)
-        return self.relaxation.work + self.told_apart.work + call_cost * asked + step_cost * stepped
+        call_cost, step_cost = work_of(self.arrays, self.problem.n_chosen)
+        settled = sum(climber.settled for climber in self.climbers)
+        return call_cost * asked + step_cost * stepped + LEAF_COST * settled
+
+    def _work_of_proofs(self) -> float:
+        return self.relaxation.work + self.told_apart.work
 
     def best_test(self) -> EfficientTest:
         """The best cases found, with their best weights."""
@@ -235,14 +258,14 @@ class Climb:
             self.limit = self.budget.reached()
         return self.limit is not None
 
-    def _tell(self, idle: int) -> None:
+    def _tell(self) -> None:
         if not self.budget.is_heard:
             return
         rows, weights = self.best.rows, self.best.weights / self.best.weights.sum()
         test = self.problem.test(cases=rows.tolist(), weights=weights)
         self.budget.tell(
             Progress(
-                done=idle,
+                done=self.idle,
                 total=self.method.kicks,
                 unit="rounds without improvement",
                 objective=self.problem.objective(test),  # its own value is that on a grid
@@ -260,7 +283,7 @@ class Climb:
         climber = self.climbers[0]
         return climber.climb(climber.settle(self._heaviest()), lambda: time.monotonic() > ends or self._out_of_time())
 
-    def _close_in(self, worth: float = 0.0) -> Iterator[int]:
+    def _close_in(self, worth: float = 0.0) -> Iterator[None]:
         """Bring the bound as near to the relaxation's value as time allows, step by step, unless it is not needed.
 
         It ends where the relaxation can prove no more than this share of what is not proved of the best test.
@@ -277,17 +300,32 @@ class Climb:
             self.relaxation.close_in(CUTS_AT_ONCE, lambda: time.monotonic() > ends)
             self._take_bound(self.relaxation.bound + least_noise(self.problem))
             programs -= CUTS_AT_ONCE
-            yield 0
+            yield
 
-    def _prove(self) -> Iterator[int]:
+    def _proofs(self, pool: ThreadPoolExecutor) -> Iterator[None]:
         """Raise the bound, step by step: by the relaxation, and by what so few cases cannot tell apart."""
         yield from self._close_in()
-        while not (self.told_apart.is_settled or self._is_done()):
-            for _ in range(BRANCHES_AT_ONCE):
+        while self._may_prove_more():
+            for _ in range(STEPS_AT_ONCE):
                 if not self.told_apart.is_settled:
-                    self.told_apart.step()
+                    self.told_apart.step(pool.map)
             self._take_bound(self.told_apart.bound + least_noise(self.problem))
-            yield 0
+            yield
+
+    def _some_of(self, proofs: Iterator[None]) -> Iterator[None]:
+        """Go one step on with these proofs, and then until they have had their share of the work."""
+        share = LATE_PROOFS if self._kicks_are_idle else 1.0
+        for _ in proofs:
+            yield
+            if self._is_done() or self._work_of_proofs() >= share * self._work_of_climbing():
+                return
+        self.has_proofs_left = False
+
+    def _may_prove_more(self) -> bool:
+        """Whether what cases tell apart has not come to its end, nor fallen far behind what is proved otherwise."""
+        least = least_loss(self.problem)
+        is_behind = self.told_apart.bound - least < BEHIND * (self.bound - least_noise(self.problem) - least)
+        return not self.told_apart.is_settled and not (is_behind and self.told_apart.work > FAIR_TRIAL)
 
     def _least_price(self) -> float:
         """What the mixture of cuts that proves the best test's own weights is at least, at any case: it bounds all."""

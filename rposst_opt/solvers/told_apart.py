@@ -16,8 +16,8 @@ program; pairs and answers of the antagonist join it as long as they change it. 
 as in Racing Arrows, this is far above the relaxation over all weights (`solvers.relaxation`), which is zero as soon as
 the cases together determine the full score. Where every pair is told apart by many cases it says nothing, and ends at
 once. Where it says something, it is made whole step by step: the case that is chosen most nearly by half is chosen in
-one branch and left out in the other, and the branch with the least bound is gone on with. Of cases that tell the same
-policies apart, one stands for all: a test that has several of them tells no more apart.
+one branch and left out in the other, and the branches with the least bounds are gone on with, a few side by side. Of
+cases that tell the same policies apart, one stands for all: a test that has several of them tells no more apart.
 
 *What is proved* does not rest on the program's arithmetic. With answers α of the antagonist, mixed, and multipliers μ
 of pairs that sum to at most α_s at every scenario, a test has an objective of at least Σ_s α_s Δ_s, and so of at least
@@ -29,6 +29,7 @@ its chosen cases and the best others.
 """
 
 import heapq
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import NamedTuple
 
@@ -48,6 +49,7 @@ VIOLATED = 1e-7  # in units of the largest loss, like all here
 SLACK = 4e-12  # rounding
 WHOLE = 1e-6  # so near to zero or one a case is left out or chosen
 MOST_BRANCHES = 100_000
+SIDE_BY_SIDE = 4  # branches, however many threads there are, so that the bound does not depend on them
 
 
 class Reply(NamedTuple):
@@ -68,6 +70,17 @@ class Branch(NamedTuple):
     number: int
     chosen: tuple[int, ...]
     left_out: tuple[int, ...]
+
+
+class Row(NamedTuple):
+    """A constraint of the program: at least so much, at these variables with these coefficients."""
+
+    least: float
+    places: IntArray
+    coefficients: FloatArray
+
+
+RunAll = Callable[[Callable[["_Program", Branch], Reply], "list[_Program]", list[Branch]], Iterable[Reply]]
 
 
 class ToldApart:
@@ -101,39 +114,46 @@ class ToldApart:
         self._pairs = np.empty((0, 2), dtype=np.int64)
         self._pair_members: list[BoolArray] = []
         self._is_answer: list[bool] = []  # of every row of the program after the first
-        self._program: _Program | None = None
+        self._rows: list[Row] = []
+        self._programs: list[_Program] = []  # all with the same rows, one for each branch that is solved at a time
         self._open: list[Branch] = []  # a heap, the least bound first
         self._least_whole = np.inf  # of the choices that were found without parts
 
-    def step(self) -> None:
-        """Solve one program, take its bound, and add what it breaks, or else branch."""
-        if self._program is None:
+    def step(self, run_all: RunAll = map) -> None:
+        """Solve the programs of a few branches; take their bounds, and add what they break, or else branch.
+
+        Parameters
+        ----------
+        run_all : callable
+            Like `map`, and as that by default; the `map` of a pool solves them at the same time.
+        """
+        if not self._programs:
             self._begin()
             return
-        branch = heapq.heappop(self._open)
-        reply = self._solve(branch)
-        bound = max(branch.bound, self._least + self._proved(reply.multipliers, branch) - SLACK)
+        branches = [heapq.heappop(self._open) for _ in range(min(SIDE_BY_SIDE, len(self._open)))]
+        replies = list(run_all(_Program.solve, self._programs, branches))
+        self.work += sum(len(self._is_answer) * (90.0 * r.iterations + 60.0 * len(r.choice)) for r in replies)
+        proved = [self._proved(reply.multipliers, branch) for branch, reply in zip(branches, replies, strict=True)]
+        for branch, reply, value in zip(branches, replies, proved, strict=True):
+            self._go_on(branch, reply, max(branch.bound, self._least + value - SLACK))
+        least = min(self._open[0].bound if self._open else np.inf, self._least_whole)
+        self.bound = max(self.bound, least)
+        self.is_settled = not self._open or self._least_whole <= least or self._numbered > MOST_BRANCHES
+
+    def _go_on(self, branch: Branch, reply: Reply, bound: float) -> None:
+        """Add what a reply breaks, or else branch."""
         if reply.is_solved and self._add_what_is_broken(reply):
             self._put(bound, branch.chosen, branch.left_out)
         elif not branch.number and bound <= self._least:
             self._least_whole = bound  # nothing is proved of all choices, and branching would begin with nothing
         else:
             self._divide(bound, branch, reply.choice)
-        least = min(self._open[0].bound if self._open else np.inf, self._least_whole)
-        self.bound = max(self.bound, least)
-        self.is_settled = not self._open or self._least_whole <= least or self._numbered > MOST_BRANCHES
 
     @cached_property
     def _cases(self) -> IntArray:
         """The selectable cases, one of those with the same results."""
         cases = np.array(self._problem.selectable_cases, dtype=np.int64)
         return cases[np.sort(np.unique(self._problem.results[cases], axis=0, return_index=True)[1])]
-
-    def _solve(self, branch: Branch) -> Reply:
-        assert self._program is not None
-        reply = self._program.solve(branch)
-        self.work += len(self._is_answer) * (90.0 * reply.iterations + 60.0 * len(reply.choice))
-        return reply
 
     def _add_what_is_broken(self, reply: Reply) -> int:
         """Add pairs and an answer that the reply breaks, as long as there are not too many; how many."""
@@ -163,7 +183,9 @@ class ToldApart:
 
     def _begin(self) -> None:
         """Start with what equal parts of all cases leave not told apart; if that is nothing, there is no bound here."""
-        self._program = _Program(len(self._cases), self._n_scenarios, self._size)
+        self._programs = [
+            _Program(len(self._cases), self._n_scenarios, self._size, self._rows) for _ in range(SIDE_BY_SIDE)
+        ]
         nothing = np.zeros(self._n_scenarios)
         self._add_answer(self._answer(nothing))
         evenly = np.full(len(self._cases), self._size / len(self._cases))
@@ -176,26 +198,33 @@ class ToldApart:
         return weights
 
     def _add_answer(self, answer: FloatArray) -> None:
-        assert self._program is not None
-        self._program.add_answer(answer)
+        """The objective is at least what this answer makes of the losses."""
+        counted, value = np.flatnonzero(answer), len(self._cases) + self._n_scenarios
+        places = np.append(len(self._cases) + counted, value)
+        self._rows.append(Row(0.0, places, np.append(-answer[counted], 1.0)))
         self._answers.append(answer)
         self._is_answer.append(True)
 
     def _add_pairs(self, choice: FloatArray, losses: FloatArray) -> int:
         """Add the pairs that a choice with these losses breaks most; how many."""
-        assert self._program is not None
         policies = self._problem.scenarios.policies
         apart = self._told_apart(choice)[np.ix_(policies, policies)]
         missing = self._least_sums * (1.0 - apart) - (losses[:, None] + losses[None, :])
         found = np.argwhere(missing > VIOLATED)
         worst = np.argsort(-np.round(missing[tuple(found.T)], 9), kind="stable")[:PAIRS_AT_ONCE]
         for low, high in found[worst].tolist():
-            members = self._members(low, high)
-            self._program.add_pair(low, high, float(self._least_sums[low, high]), members)
-            self._pair_members.append(members)
-            self._is_answer.append(False)
+            self._add_pair(low, high)
         self._pairs = np.concatenate([self._pairs, found[worst]])
         return len(worst)
+
+    def _add_pair(self, low: int, high: int) -> None:
+        """These two scenarios lose so much together, but for what the choice has of the cases that tell them apart."""
+        members, least_sum = self._members(low, high), float(self._least_sums[low, high])
+        cases = np.flatnonzero(members)
+        places = np.append(cases, len(self._cases) + np.array([low, high]))
+        self._rows.append(Row(least_sum, places, np.append(np.full(len(cases), least_sum), [1.0, 1.0])))
+        self._pair_members.append(members)
+        self._is_answer.append(False)
 
     def _told_apart(self, choice: FloatArray) -> FloatArray:
         """How much of each pair of policies the choice tells apart: what of H_ij it has, with the required cases."""
@@ -256,11 +285,12 @@ class ToldApart:
 class _Program:
     """Least t with t ≥ α · Δ for every answer, and (1) for every pair; HiGHS goes on from its last basis."""
 
-    def __init__(self, n_cases: int, n_scenarios: int, size: int) -> None:
+    def __init__(self, n_cases: int, n_scenarios: int, size: int, rows: list[Row]) -> None:
         import highspy
 
         self._n_cases, self._infinity = n_cases, highspy.kHighsInf
         self._value = n_cases + n_scenarios
+        self._rows, self._n_taken = rows, 0  # which others add to
         self._model = highspy.Highs()
         self._model.silent()
         self._model.setOptionValue("parallel", "off")
@@ -270,24 +300,17 @@ class _Program:
         high[:n_cases] = 1.0
         self._model.addVars(self._value + 1, low, high)
         self._model.changeColCost(self._value, 1.0)
-        self._add(-float(size), np.arange(n_cases), np.full(n_cases, -1.0))
+        self._add(Row(-float(size), np.arange(n_cases), np.full(n_cases, -1.0)))
 
-    def add_answer(self, answer: FloatArray) -> None:
-        """The objective is at least what this answer makes of the losses."""
-        counted = np.flatnonzero(answer)
-        self._add(0.0, np.append(self._n_cases + counted, self._value), np.append(-answer[counted], 1.0))
-
-    def add_pair(self, low: int, high: int, least_sum: float, members: BoolArray) -> None:
-        """These two scenarios lose so much together, but for what the choice has of these cases."""
-        cases = np.flatnonzero(members)
-        scenarios = self._n_cases + np.array([low, high])
-        self._add(least_sum, np.append(cases, scenarios), np.append(np.full(len(cases), least_sum), [1.0, 1.0]))
-
-    def _add(self, least: float, places: IntArray, coefficients: FloatArray) -> None:
+    def _add(self, row: Row) -> None:
+        least, places, coefficients = row
         self._model.addRow(least, self._infinity, len(places), places.astype(np.int32), coefficients)
 
     def solve(self, branch: Branch) -> Reply:
         """The least objective of a branch, or what is known of it after so many iterations."""
+        for row in self._rows[self._n_taken :]:
+            self._add(row)
+        self._n_taken = len(self._rows)
         low, high = np.zeros(self._n_cases), np.ones(self._n_cases)
         low[list(branch.chosen)], high[list(branch.left_out)] = 1.0, 0.0
         self._model.changeColsBounds(self._n_cases, np.arange(self._n_cases, dtype=np.int32), low, high)

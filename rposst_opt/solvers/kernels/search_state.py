@@ -158,6 +158,12 @@ def make_search(
     )
 
 
+def work_of(arrays: ProblemArrays, n_rows: int) -> tuple[float, float]:
+    """How much work a question to the antagonist is, and a step of the simplex method, with so many cases."""
+    n_policies = arrays.results.shape[1]
+    return 300.0 + n_policies * (0.3 * n_rows + 3.0) + 20.0 * arrays.most_chosen, 40.0 + 2.0 * n_rows**2
+
+
 @internal
 def look_below(threshold: float, slack: float, levels: Levels) -> None:
     """Search for tuples below this threshold from now on: nowhere else are the threshold and its limit set."""
