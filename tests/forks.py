@@ -8,10 +8,12 @@ its own folder, environment and output, is the first of its own group, and ends 
 import gc
 import importlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import warnings
+from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -40,24 +42,42 @@ class Forks:
         self._control.close()
         self._process.wait()
 
-    def start(self, code: str, *arguments: str, folder: Path, out: str, err: str, **environment: str) -> int:
-        """Begin to run some Python, with its output in these files; the number of the process."""
+    def start(self, code: str, *arguments: str, folder: Path, out: Path, err: Path, **environment: str) -> "Fork":
+        """Begin to run some Python, with its output in these files."""
         surroundings = {**os.environ, **environment}
-        self._control.send(("fork", code, arguments, str(folder), surroundings, out, err))
-        return int(self._control.recv())
-
-    def wait(self, number: int) -> int:
-        """The exit code of that process, or minus the signal that ended it, when it has ended."""
-        self._control.send(("wait", number))
-        return int(self._control.recv())
+        return Fork(self.ask("fork", code, arguments, str(folder), surroundings, str(out), str(err)), self)
 
     def run(self, code: str, *arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run some Python to its end."""
         with tempfile.TemporaryDirectory() as outputs:
             out, err = (Path(outputs) / name for name in ("out", "err"))
-            number = self.start(code, *arguments, folder=folder, out=str(out), err=str(err), **environment)
-            ended = self.wait(number)
+            ended = self.start(code, *arguments, folder=folder, out=out, err=err, **environment).wait()
             return subprocess.CompletedProcess([code, *arguments], ended, out.read_text(), err.read_text())
+
+    def ask(self, *wish: object) -> int:
+        """Have the process that is forked do this."""
+        self._control.send(wish)
+        return int(self._control.recv())
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A process that was forked, the first of a group of its own."""
+
+    number: int
+    forks: Forks
+
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return bool(self.forks.ask("is running", self.number))
+
+    def kill(self) -> None:
+        """End it, and all that it has started."""
+        os.killpg(self.number, signal.SIGKILL)
+
+    def wait(self) -> int:
+        """The exit code, or minus the signal that ended it, when it has ended; to be asked once."""
+        return self.forks.ask("wait", self.number)
 
 
 def serve(control: Connection) -> None:
@@ -70,6 +90,9 @@ def serve(control: Connection) -> None:
         if what == "wait":
             _, status = os.waitpid(about[0], 0)
             control.send(os.waitstatus_to_exitcode(status))
+            continue
+        if what == "is running":
+            control.send(os.waitid(os.P_PID, about[0], os.WEXITED | os.WNOHANG | os.WNOWAIT) is None)
             continue
         with warnings.catch_warnings():
             # Python warns of threads that a fork leaves behind. Those of linear algebra, the only ones, are made anew.
