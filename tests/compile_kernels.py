@@ -2,13 +2,16 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import rposst_opt as ro
 from rposst_opt.solvers.kernels.compiling import compile_from_now_on
 
 # At the same time. Local search comes last: its kernels contain some of `exact`, which are there by then.
 SEPARATE = (("exact",), ("regret-matching", "sampled-regret-matching", "simultaneous", "local-search"))
-OPTIONS = {"regret-matching": ({}, {"player": "predictive"})}  # all other players have kernels of their own
+OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
+    "regret-matching": ({}, {"player": "predictive"})
+}  # all other players have kernels of their own
 
 
 def start_compiling() -> list[subprocess.Popen[bytes]]:
