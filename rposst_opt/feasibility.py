@@ -6,6 +6,7 @@ its rules, the others can be kept.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -50,28 +51,38 @@ def all_rules(problem: Problem) -> list[Rule]:
 
 def find_choice(rules: Sequence[Rule], n_cases: int, costs: FloatArray | None = None) -> tuple[int, ...] | None:
     """Cases that keep all of these rules, at the least cost if costs are given; None if there are none."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
-    rows = [rule.row() for rule in rules]
-    limits = LinearConstraint(
-        np.array([coefficients for coefficients, _, _ in rows]).reshape(len(rows), n_cases),
-        np.array([low for _, low, _ in rows]),
-        np.array([high for _, _, high in rows]),
-    )
-    # In units of the largest cost, and to the end: a solver is content with an absolute gap, and SciPy's with a share.
+    # In units of the largest cost: a solver is content with an absolute gap.
     cost = np.zeros(n_cases) if costs is None else costs / (float(np.abs(costs).max(initial=0.0)) or 1.0)
-    exactly = {"mip_rel_gap": 0.0}
-    outcome = milp(cost, integrality=np.ones(n_cases), bounds=Bounds(0, 1), constraints=limits, options=exactly)
-    if outcome.status == INFEASIBLE:
+    rows = [rule.row() for rule in rules]
+    coefficients = tuple(coefficients.tobytes() for coefficients, _, _ in rows)
+    cases = _cheapest(cost.tobytes(), coefficients, tuple((float(low), float(high)) for _, low, high in rows))
+    if cases is None:
         return None
-    if outcome.x is None:
-        raise BackendFailure(f"SciPy's milp could not find out whether the rules can be kept: {outcome.message}")
-    cases = tuple(int(case) for case in np.flatnonzero(outcome.x > 0.5))
     for rule in rules:
         reason = rule.why_not(cases)
         if reason is not None:
             raise BackendFailure(f"SciPy's milp found cases that break a rule: {reason}.")
     return cases
+
+
+@lru_cache(maxsize=32)  # a run asks the same questions for every policy that it leaves out, of every number of cases
+def _cheapest(
+    cost: bytes, coefficients: tuple[bytes, ...], ends: tuple[tuple[float, float], ...]
+) -> tuple[int, ...] | None:
+    """Cases at the least cost that keep to these rows of numbers; None if there are none."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    costs = np.frombuffer(cost)
+    rows = np.frombuffer(b"".join(coefficients)).reshape(len(ends), len(costs))
+    limits = LinearConstraint(rows, *np.array(ends).reshape(len(ends), 2).T)
+    # To the end: SciPy's solver is content with a share.
+    exactly = {"mip_rel_gap": 0.0}
+    outcome = milp(costs, integrality=np.ones(len(costs)), bounds=Bounds(0, 1), constraints=limits, options=exactly)
+    if outcome.status == INFEASIBLE:
+        return None
+    if outcome.x is None:
+        raise BackendFailure(f"SciPy's milp could not find out whether the rules can be kept: {outcome.message}")
+    return tuple(int(case) for case in np.flatnonzero(outcome.x > 0.5))
 
 
 def minimal_core(rules: Sequence[Rule], n_cases: int) -> list[Rule]:

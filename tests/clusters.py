@@ -1,17 +1,20 @@
 """Clusters for tests: one that runs everything at once in this very thread, and processes that can be killed."""
 
 import json
+import os
 import pickle
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from forks import Fork, Forks
+
 from rposst_opt.contract import Limit
 from rposst_opt.solvers.cluster import ClusterLost
+
+NOWHERE = Path(os.devnull)
 
 
 class InlineCluster:
@@ -67,31 +70,34 @@ def _copied(value: Any) -> Any:
     return pickle.loads(pickle.dumps(value))
 
 
+# What the processes of a cluster import, and what these have to import for this package's tasks.
+IMPORTED = ("distributed.cli.dask_scheduler", "distributed.cli.dask_worker", "numba", "pandas", "scipy.optimize")
+
+
 @contextmanager
-def dask_processes(folder: Path, n_workers: int = 2) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+def dask_processes(folder: Path, n_workers: int = 2) -> Iterator[tuple[str, list[Fork]]]:
     """The address of a scheduler, and its workers, each a process of its own, on loopback."""
     address_file = folder / "scheduler.json"
-    running: list[subprocess.Popen[bytes]] = []
+    running: list[Fork] = []
+    with Forks(*IMPORTED) as forks:
 
-    def start(module: str, *arguments: str) -> subprocess.Popen[bytes]:
-        line = [sys.executable, "-m", f"distributed.cli.{module}", "--scheduler-file", str(address_file)]
-        process = subprocess.Popen(
-            [*line, "--no-dashboard", *arguments], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        running.append(process)
-        return process
+        def start(module: str, *arguments: str) -> Fork:
+            code = f"import runpy; runpy.run_module('distributed.cli.{module}', run_name='__main__', alter_sys=True)"
+            line = ["--scheduler-file", str(address_file), "--no-dashboard", *arguments]
+            running.append(forks.start(code, *line, folder=folder, out=NOWHERE, err=NOWHERE))
+            return running[-1]
 
-    try:
-        start("dask_scheduler", "--host", "127.0.0.1", "--port", "0")
-        deadline = time.monotonic() + 60
-        while not address_file.exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        workers = [
-            start("dask_worker", "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1") for _ in range(n_workers)
-        ]
-        yield json.loads(address_file.read_text())["address"], workers
-    finally:
-        for process in running:
-            process.kill()
-            process.wait()
+        try:
+            start("dask_scheduler", "--host", "127.0.0.1", "--port", "0")
+            deadline = time.monotonic() + 60
+            while not address_file.exists():
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            workers = [
+                start("dask_worker", "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1") for _ in range(n_workers)
+            ]
+            yield json.loads(address_file.read_text())["address"], workers
+        finally:
+            for process in running:
+                process.kill()
+                process.wait()

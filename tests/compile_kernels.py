@@ -2,12 +2,16 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import rposst_opt as ro
 from rposst_opt.solvers.kernels.compiling import compile_from_now_on
 
 # At the same time. Local search comes last: its kernels contain some of `exact`, which are there by then.
 SEPARATE = (("exact",), ("regret-matching", "sampled-regret-matching", "simultaneous", "local-search"))
+OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
+    "regret-matching": ({}, {"player": "predictive"})
+}  # all other players have kernels of their own
 
 
 def start_compiling() -> list[subprocess.Popen[bytes]]:
@@ -19,4 +23,5 @@ if __name__ == "__main__":
     compile_from_now_on()
     problem = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0], [0.3, 0.4]], size=2)
     for solver in sys.argv[1:]:
-        ro.solve(problem, solver)
+        for options in OPTIONS.get(solver, ({},)):
+            ro.solve(problem, solver, **options)

@@ -50,6 +50,12 @@ class TestHelp:
         assert "<bool>" not in told and "BOOLEAN" not in told
         assert not re.findall(rf"--\S+,({'|'.join(OLD_NAMES)})", told)
 
+    def test_who_has_asked_for_help_can_still_use_every_name_of_an_option(self, rposst: Run) -> None:
+        shown = rposst("solve", "--help").out
+        options = ["--size", "1", "--no-rescale", "--json"]
+        assert rposst("solve", "results.csv", *options).json["status"] == "optimal"
+        assert rposst("solve", "--help").out == shown
+
     def test_all_that_write_a_file_can_be_forced_to_write_over_one(self, rposst: Run) -> None:
         forced = [name for name in NAMES if "--force" in rposst(str(name), "--help").out]
         kept = {"demo", "backends", "domain", "validate", "referee", "reproduce"}  # these go on where they stopped

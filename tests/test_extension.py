@@ -2,15 +2,14 @@
 
 import json
 import os
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 from commands import Outcome, has_traceback, strict_json
+from forks import Forks
 
 import rposst_opt as ro
 from rposst_opt.backends.table import offered_by_others
@@ -168,7 +167,7 @@ def install(tmp_path: Path) -> Install:
         rows = [f"case {place}," + ",".join(map(repr, row)) for place, row in enumerate(RESULTS.tolist())]
         table.write_text("\n".join([f"case,{names}", *rows]) + "\n")
         paths = [str(site), str(Path(ro.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-        return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "COLUMNS": "200"}
+        return {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "COLUMNS": "200"}
 
     return run
 
@@ -191,20 +190,27 @@ print(json.dumps(outcomes))
 """
 
 
-def rposst(environment: dict[str, str], folder: Path, *commands: str) -> list[Outcome]:
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    with Forks("cvxpy", "highspy", "numba", "pandas", "pulp", "rich.console", "scipy.optimize", "typer") as forks:
+        yield forks
+
+
+def rposst(forks: Forks, environment: dict[str, str], folder: Path, *commands: str) -> list[Outcome]:
     """Give these commands, one after the other, in a new process: to start one takes longer than they do."""
     asked = json.dumps([command.split() for command in commands])
-    ran = subprocess.run(
-        [sys.executable, "-c", COMMANDS, asked], cwd=folder, env=environment, capture_output=True, text=True
-    )
+    ran = forks.run(COMMANDS, asked, folder=folder, **environment)
     assert ran.returncode == 0, ran.stderr
     return [Outcome(*outcome) for outcome in json.loads(ran.stdout)]
 
 
 @pytest.mark.slow
-def test_a_backend_of_another_package_is_listed_asked_and_reported(install: Install, tmp_path: Path) -> None:
+def test_a_backend_of_another_package_is_listed_asked_and_reported(
+    install: Install, forks: Forks, tmp_path: Path
+) -> None:
     environment = install(equal_weights="stranger:EqualWeights")
     backends, solve, score, agree, report = rposst(
+        forks,
         environment,
         tmp_path,
         "backends results.csv --size 2 --json",
@@ -231,9 +237,12 @@ def test_a_backend_of_another_package_is_listed_asked_and_reported(install: Inst
 
 
 @pytest.mark.slow
-def test_a_package_that_does_not_load_is_told_and_troubles_nobody_else(install: Install, tmp_path: Path) -> None:
+def test_a_package_that_does_not_load_is_told_and_troubles_nobody_else(
+    install: Install, forks: Forks, tmp_path: Path
+) -> None:
     environment = install(broken="stranger:broken", nowhere="strange_land:Backend", number="stranger:of_another_kind")
     in_json, in_words, broken, others, agree = rposst(
+        forks,
         environment,
         tmp_path,
         "backends results.csv --size 2 --json",

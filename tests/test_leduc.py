@@ -83,6 +83,12 @@ def strategies_of_a_run(openspiel_game: Any, iterations: list[int]) -> dict[int,
     return found
 
 
+@pytest.fixture(scope="module")
+def strategies(openspiel_game: Any) -> dict[int, Any]:
+    """The strategies of every moment of a run as long as `checkpoints` has it, unless told otherwise."""
+    return strategies_of_a_run(openspiel_game, list(range(1, 101)))
+
+
 def expected_result(openspiel_game: Any, player: Any, opponent: Any) -> float:
     """What a player wins from an opponent, the mean over both seats, by OpenSpiel's walk through the tree."""
     from open_spiel.python.algorithms.expected_game_score import policy_value
@@ -225,11 +231,12 @@ class TestCheckpoints:
         assert not results.diagonal().any()
         assert np.isfinite(results).all()
 
-    def test_results_are_those_of_openspiels_own_evaluation(self, table: "pd.DataFrame", openspiel_game: Any) -> None:
+    def test_results_are_those_of_openspiels_own_evaluation(
+        self, table: "pd.DataFrame", openspiel_game: Any, strategies: dict[int, Any]
+    ) -> None:
         stops = schedule(43, 100)
         numbers = [0, 1, 7, 20, 41, 42]
         players: dict[str, Any] = dict(SCRIPTED_PLAYERS)
-        strategies = strategies_of_a_run(openspiel_game, [stops[number] for number in numbers])
         for number in numbers:
             players[f"checkpoint-{number:02d}"] = strategies[stops[number]]
         for policy, player in players.items():
@@ -247,11 +254,11 @@ class TestCheckpoints:
         later_against_earlier = table.to_numpy()[:43, :43][np.triu_indices(43, 1)]
         assert (later_against_earlier > 0).mean() > 0.9
 
-    def test_late_checkpoints_are_harder_to_exploit(self, openspiel_game: Any) -> None:
+    def test_late_checkpoints_are_harder_to_exploit(self, openspiel_game: Any, strategies: dict[int, Any]) -> None:
         import pyspiel
 
-        strategies = strategies_of_a_run(openspiel_game, [1, 80, 90, 100])
-        exploitability = {number: pyspiel.exploitability(openspiel_game, strategies[number]) for number in strategies}
+        numbers = (1, 80, 90, 100)
+        exploitability = {number: pyspiel.exploitability(openspiel_game, strategies[number]) for number in numbers}
         assert max(exploitability[number] for number in (80, 90, 100)) < exploitability[1] / 2
 
     def test_late_checkpoints_can_still_be_told_apart(self, table: "pd.DataFrame") -> None:

@@ -2,11 +2,15 @@
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from forks import Forks
+
+# What most runs import, and none of it imports a package that a test hides; save pandas, to which pyarrow is welcome.
+IMPORTED = ("numba", "numpy", "pandas", "rich.console", "scipy.optimize", "typer")
 
 PICTURES = "pictures need matplotlib, which is not installed: pip install 'rposst-opt[figures]'"
 PAGES = {
@@ -49,17 +53,38 @@ for arguments in {commands!r}:
 """
 
 
-def run_without(packages: Sequence[str], code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+HIDING = """
+import sys
+for package in {packages!r}:
+    assert package not in sys.modules, f"{{package}} was imported before it could be hidden"
+    sys.modules[package] = None
+"""
+
+RunWithout = Callable[[Sequence[str], str, Path], subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    with Forks(*IMPORTED) as forks:
+        yield forks
+
+
+@pytest.fixture
+def run_without(forks: Forks) -> RunWithout:
     """Run some Python in a new process that cannot find these packages."""
-    hidden = "import sys\n" + "".join(f"sys.modules[{package!r}] = None\n" for package in packages)
-    return subprocess.run(
-        [sys.executable, "-c", hidden + code], cwd=folder, capture_output=True, text=True, check=False
-    )
+
+    def run(packages: Sequence[str], code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+        code = HIDING.format(packages=list(packages)) + code
+        if "pyarrow" in packages:
+            return subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+        return forks.run(code, folder=folder)
+
+    return run
 
 
 @pytest.mark.parametrize(("packages", "message"), PAGES.items())
 def test_a_report_is_gathered_without_what_its_page_needs(
-    packages: tuple[str, ...], message: str, tmp_path: Path
+    packages: tuple[str, ...], message: str, run_without: RunWithout, tmp_path: Path
 ) -> None:
     outcome = run_without((*packages, "matplotlib"), GATHER_AND_RENDER, tmp_path)
     assert outcome.stdout.splitlines() == ["(2,)", message], outcome.stderr
@@ -67,7 +92,7 @@ def test_a_report_is_gathered_without_what_its_page_needs(
 
 @pytest.mark.parametrize(("packages", "message"), PAGES.items())
 def test_commands_that_write_pages_say_so_before_they_solve(
-    packages: tuple[str, ...], message: str, tmp_path: Path
+    packages: tuple[str, ...], message: str, run_without: RunWithout, tmp_path: Path
 ) -> None:
     (tmp_path / "results.csv").write_text("test_case,a,b\nx,0,1\ny,1,0\n")
     commands = [("report", "results.csv", "--size", "1", "--out", "page.html"), ("explore", "--out", "page.html")]
@@ -76,7 +101,7 @@ def test_commands_that_write_pages_say_so_before_they_solve(
     assert not (tmp_path / "page.html").exists()
 
 
-def test_the_commands_do_solve_when_nothing_is_missing(tmp_path: Path) -> None:
+def test_the_commands_do_solve_when_nothing_is_missing(run_without: RunWithout, tmp_path: Path) -> None:
     outcome = run_without((), SOLVE_NOTHING.format(commands=[("explore", "--out", "page.html")]), tmp_path)
     assert "something is solved" in outcome.stderr
 
@@ -89,7 +114,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize("package", TABLES)
-def test_formats_of_tables_without_their_packages(package: str, tmp_path: Path) -> None:
+def test_formats_of_tables_without_their_packages(package: str, run_without: RunWithout, tmp_path: Path) -> None:
     name, content, message = TABLES[package]
     (tmp_path / name).write_bytes(content)
     options = ("--format", "excel") if package == "openpyxl" else ()
@@ -99,7 +124,7 @@ def test_formats_of_tables_without_their_packages(package: str, tmp_path: Path) 
     assert outcome.stderr == f"rposst: {message}, which is not installed: pip install 'rposst-opt[tables]'\n"
 
 
-def test_frames_of_others_without_narwhals(tmp_path: Path) -> None:
+def test_frames_of_others_without_narwhals(run_without: RunWithout, tmp_path: Path) -> None:
     code = """
 import rposst_opt as ro
 try:
@@ -123,7 +148,7 @@ except ro.BackendUnavailable as error:
         "import rposst_opt.experiments.figures",
     ],
 )
-def test_pictures_without_matplotlib(statement: str, tmp_path: Path) -> None:
+def test_pictures_without_matplotlib(statement: str, run_without: RunWithout, tmp_path: Path) -> None:
     code = f"""
 from rposst_opt.errors import BackendUnavailable
 try:
@@ -136,7 +161,7 @@ except BackendUnavailable as error:
 
 
 @pytest.mark.parametrize("package", ["joblib", "matplotlib"])
-def test_experiments_need_more_than_the_core(package: str, tmp_path: Path) -> None:
+def test_experiments_need_more_than_the_core(package: str, run_without: RunWithout, tmp_path: Path) -> None:
     commands = [("reproduce", name, "--quick", "--out", "reproduced") for name in ("racing-arrows", "all")]
     outcome = run_without([package], SOLVE_NOTHING.format(commands=commands), tmp_path)
     assert (outcome.returncode, outcome.stdout) == (0, "2\n2\n")
@@ -159,7 +184,7 @@ def test_experiments_need_more_than_the_core(package: str, tmp_path: Path) -> No
     ],
 )
 def test_a_selector_without_scikit_learn_or_with_an_old_one(
-    hidden: Sequence[str], before: str, message: str, tmp_path: Path
+    hidden: Sequence[str], before: str, message: str, run_without: RunWithout, tmp_path: Path
 ) -> None:
     code = f"""
 {before}

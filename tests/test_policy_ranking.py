@@ -24,6 +24,13 @@ def test_swapped_pairs_are_those_that_change_their_order(seed: int, count: int) 
     assert swapped_pairs(full, small) == by_hand
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(2, 20))
+def test_tau_is_scipys(seed: int, count: int) -> None:
+    full, small = np.random.default_rng(seed).integers(0, 6, (2, count)) / 10
+    expected = float(stats.kendalltau(full, small).statistic)
+    assert kendall_tau(full, small) == pytest.approx(expected, abs=1e-15, nan_ok=True)
+
+
 def test_rounding_is_no_difference() -> None:
     values = np.array([0.1 + 0.2, 0.3, 0.5])
     assert values[0] != values[1]

@@ -1,17 +1,16 @@
 """Runs that are killed, runs by many processes and runs on a cluster end with the same bytes."""
 
 import json
-import os
 import shutil
-import signal
-import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from clusters import dask_processes
+from clusters import NOWHERE, dask_processes
+from forks import Fork, Forks
 
 import rposst_opt as ro
 from rposst_opt.experiments.domains import racing_arrows
@@ -121,33 +120,42 @@ def test_two_processes_find_the_same(tmp_path: Path) -> None:
     assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
 
 
-def command(out: Path, *more: str) -> list[str]:
+COMMAND = "from rposst_opt.__main__ import main; main()"
+
+
+def reproduce(out: Path, *more: str) -> list[str]:
+    """The arguments of a command that takes a while."""
     asked = ["reproduce", "racing-arrows", "--quick", "--methods", "exact,minimax-uniform,regret-matching,random"]
-    return [sys.executable, "-m", "rposst_opt", *asked, "--replicas", "4", "--every-error", "--out", str(out), *more]
+    return [*asked, "--replicas", "4", "--every-error", "--out", str(out), *more]
 
 
-def wait_for_parts(out: Path, count: int, process: subprocess.Popen[bytes]) -> None:
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    drawing = ("matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg")
+    with Forks("joblib", "numba", "pandas", "rich.console", "scipy.optimize", "typer", *drawing) as forks:
+        yield forks
+
+
+def wait_for_parts(out: Path, count: int, process: Fork) -> None:
     deadline = time.monotonic() + 180
     while len(list(out.glob("parts/*/*.json"))) < count:
-        assert process.poll() is None, "the run ended before it could be disturbed"
+        assert process.is_running(), "the run ended before it could be disturbed"
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> dict[str, bytes]:
     out = tmp_path_factory.mktemp("undisturbed")
-    subprocess.run(command(out, "--jobs", "1"), check=True, capture_output=True)
+    forks.run(COMMAND, *reproduce(out, "--jobs", "1"), folder=out).check_returncode()
     return files_of(out)
 
 
-def kill_when_there_are(parts: int, out: Path) -> None:
+def kill_when_there_are(parts: int, out: Path, forks: Forks) -> None:
     """Begin or go on with a run, and kill it with all its processes when this much is done."""
-    run = subprocess.Popen(
-        command(out, "--jobs", "2"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
+    run = forks.start(COMMAND, *reproduce(out, "--jobs", "2"), folder=out, out=NOWHERE, err=NOWHERE)
     wait_for_parts(out, parts, run)
-    os.killpg(run.pid, signal.SIGKILL)
+    run.kill()
     run.wait()
 
 
@@ -160,34 +168,36 @@ def assert_what_is_left_is_whole(left: dict[str, bytes]) -> None:
 
 @pytest.mark.slow
 def test_a_run_that_is_killed_again_and_again_goes_on_and_ends_with_the_same_bytes(
-    tmp_path: Path, undisturbed: dict[str, bytes]
+    tmp_path: Path, undisturbed: dict[str, bytes], forks: Forks
 ) -> None:
     for parts in (1, 9):
-        kill_when_there_are(parts, tmp_path)
+        kill_when_there_are(parts, tmp_path, forks)
         assert_what_is_left_is_whole(files_of(tmp_path))
-    subprocess.run(command(tmp_path, "--jobs", "2"), check=True, capture_output=True)
+    forks.run(COMMAND, *reproduce(tmp_path, "--jobs", "2"), folder=tmp_path).check_returncode()
     ended = {name: content for name, content in files_of(tmp_path).items() if not Path(name).name.startswith(".")}
     assert ended == undisturbed
 
 
 @pytest.mark.slow
-def test_a_cluster_that_loses_a_worker_half_way_finds_the_same(tmp_path: Path, undisturbed: dict[str, bytes]) -> None:
+def test_a_cluster_that_loses_a_worker_half_way_finds_the_same(
+    tmp_path: Path, undisturbed: dict[str, bytes], forks: Forks
+) -> None:
     pytest.importorskip("distributed")
-    out = tmp_path / "out"
+    out, complaints = tmp_path / "out", tmp_path / "complaints"
     with dask_processes(tmp_path) as (address, workers):
-        run = subprocess.Popen(command(out, "--scheduler", address), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        arguments = reproduce(out, "--scheduler", address)
+        run = forks.start(COMMAND, *arguments, folder=tmp_path, out=NOWHERE, err=complaints)
         wait_for_parts(out, 12, run)
         workers[0].kill()
-        _, complaints = run.communicate(timeout=300)
-    assert run.returncode == 0, complaints.decode()
+        code = run.wait()
+    assert code == 0, complaints.read_text()
     assert files_of(out) == undisturbed
 
 
-def test_a_scheduler_that_is_not_there_is_told(tmp_path: Path) -> None:
-    hasty = "import rposst_opt.solvers.cluster as cluster; cluster.SECONDS_FOR_AN_ANSWER = 1"
-    hasty += "; from rposst_opt.__main__ import main; main()"
-    python, _, _, *arguments = command(tmp_path, "--scheduler", "tcp://127.0.0.1:9")
-    refused = subprocess.run([python, "-c", hasty, *arguments], capture_output=True, text=True, check=False)
+def test_a_scheduler_that_is_not_there_is_told(tmp_path: Path, forks: Forks) -> None:
+    hasty = "import rposst_opt.solvers.cluster as cluster; cluster.SECONDS_FOR_AN_ANSWER = 1; "
+    arguments = reproduce(tmp_path, "--scheduler", "tcp://127.0.0.1:9")
+    refused = forks.run(hasty + COMMAND, *arguments, folder=tmp_path)
     assert refused.returncode == 2
     assert "no Dask scheduler answers at 'tcp://127.0.0.1:9'" in refused.stderr
     assert len(refused.stderr.strip().splitlines()) == 1

@@ -10,6 +10,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
+from functools import cache
 from inspect import signature
 from typing import Annotated, Any
 
@@ -98,6 +99,12 @@ def rposst(
         print(context.get_help())
 
 
+@cache
+def _front_door() -> Any:
+    """All commands, ready to be given: Typer itself reads their signatures anew for each that is given."""
+    return typer.main.get_command(app)
+
+
 def run() -> int:
     """Run the command line; whatever goes wrong with the input becomes one line and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
@@ -105,7 +112,7 @@ def run() -> int:
             stream.reconfigure(errors="backslashreplace")  # a terminal may not know every letter of a name
     try:
         with warnings_as_notices():
-            code = app(prog_name="rposst", standalone_mode=False)
+            code = _front_door()(prog_name="rposst", standalone_mode=False)
         sys.stdout.flush()
     except RposstError as error:
         return _complain(str(error))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
+from copy import copy
 from inspect import Parameter, Signature
 from typing import Any
 
@@ -40,10 +41,10 @@ class Command(TyperCommand):
         return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Show help, with options by the names that they have now."""
-        for option in self.get_params(ctx):
-            _shorten(option)
-        super().format_help(ctx, formatter)
+        """Show help, with options by the names that they have now; the command itself still knows all others."""
+        shown = copy(self)
+        shown.params = [_shortened(option) for option in self.params]
+        super(Command, shown).format_help(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -79,8 +80,9 @@ def _panel(option: Any) -> str | None:
     return getattr(option, "rich_help_panel", None)
 
 
-def _shorten(option: Any) -> None:
-    """Leave out old names, and write --x/--no-x in one: columns that are wide take the place of the text."""
+def _shortened(option: Any) -> Any:
+    """An option without its old names, and with --x/--no-x in one: columns that are wide take the place of the text."""
+    option = copy(option)
     if option.metavar is None and isinstance(getattr(option, "min", None), int):
         option.metavar = "<int>"  # the range stands beside it, and need not be announced
     option.opts = [name for name in option.opts if name == option.opts[0] or name not in OLD_NAMES]
@@ -89,6 +91,7 @@ def _shorten(option: Any) -> None:
         option.opts, option.secondary_opts = [f"--[no-]{name}"], []
         if option.default is not None:
             option.default = name if option.default else f"no-{name}"
+    return option
 
 
 def in_options(message: str, options: dict[str, str]) -> str:

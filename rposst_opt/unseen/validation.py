@@ -1,6 +1,7 @@
 """How far is a test off on policies that it was not tuned on, and which way of making one does best?"""
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -300,25 +301,21 @@ def _validation(
 ) -> Validation:
     import pandas as pd
 
-    parts, tuned = [], []
+    columns: dict[str, list[Any]] = defaultdict(list)
+    tuned = []
     for (split, size), trials in zip(cells, outcomes, strict=True):
-        policies = [names[policy] for policy in split.held_out]
+        policies = np.array([names[policy] for policy in split.held_out])
         for trial in trials:
             place = {"kind": split.kind.value, "replica": split.replica, "size": size, "selection": trial.selection}
             errors = {"tuned_mean": float(trial.tuned_errors.mean()), "tuned_worst": float(trial.tuned_errors.max())}
             tuned.append(place | errors)
             for method, found in trial.estimates.items():
                 target, policy = np.indices(found.shape)
-                parts.append(
-                    pd.DataFrame(
-                        place
-                        | {
-                            "estimator": method,
-                            "policy": np.array(policies)[policy.ravel()],
-                            "target": target.ravel(),
-                            "full": trial.full.ravel(),
-                            "estimate": found.ravel(),
-                        }
-                    )
-                )
-    return Validation(pd.concat(parts, ignore_index=True), pd.DataFrame(tuned))
+                for name, value in (place | {"estimator": method}).items():
+                    columns[name].append(np.repeat(value, found.size))
+                columns["policy"].append(policies[policy.ravel()])
+                columns["target"].append(target.ravel())
+                columns["full"].append(trial.full.ravel())
+                columns["estimate"].append(found.ravel())
+    estimates = pd.DataFrame({name: np.concatenate(parts) for name, parts in columns.items()})
+    return Validation(estimates, pd.DataFrame(tuned))

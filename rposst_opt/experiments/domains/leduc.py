@@ -6,6 +6,7 @@ ending, from either seat, and the results of all pairs come out of matrix produc
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -91,8 +92,7 @@ def checkpoints(
 
     _check(n_checkpoints, iterations, matches, rng)
     pyspiel = _openspiel()
-    leduc = pyspiel.load_game("leduc_poker")
-    game = listed(leduc)
+    leduc, game = _game()
     trained = training_run(pyspiel.CFRSolver(leduc), game, schedule(n_checkpoints, iterations))
     policies = np.array([*trained, *(scripted(game, rule) for rule in SCRIPTED.values())])
     names = [*(f"checkpoint-{number:0{len(str(n_checkpoints - 1))}d}" for number in range(n_checkpoints)), *SCRIPTED]
@@ -109,6 +109,13 @@ def schedule(n_checkpoints: int, iterations: int) -> list[int]:
     evenly_growing = np.rint(np.geomspace(iterations, 1, n_checkpoints)[::-1]).astype(int)
     stops: list[int] = (np.maximum.accumulate(evenly_growing - order) + order).tolist()
     return stops
+
+
+@cache
+def _game() -> tuple[Any, Game]:
+    """OpenSpiel's Leduc poker, and every way in which it can end: it is the same for all tables."""
+    leduc = _openspiel().load_game("leduc_poker")
+    return leduc, listed(leduc)
 
 
 def listed(leduc: Any) -> Game:
