@@ -1,22 +1,24 @@
 """Is there a test that keeps all rules, and if not, which of them cannot hold together?
 
-A choice is looked for by SciPy's mixed-integer solver, and what it finds is checked. Where there is none, rules are
-dropped one by one as long as what is left still cannot hold; so the core that remains is minimal: without any one of
-its rules, the others can be kept.
+A choice is looked for by SciPy's mixed-integer solver, and what it finds is checked; among few cases all choices are
+looked through, which is quicker. Where there is none, rules are dropped one by one as long as what is left still cannot
+hold; so the core that remains is minimal: without any one of its rules, the others can be kept.
 """
 
+import functools
 from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
-from rposst_opt.arrays import FloatArray
+from rposst_opt.arrays import FloatArray, read_only
 from rposst_opt.assembly import Rule, RuleKind, SizeIs, counted_size
 from rposst_opt.errors import BackendFailure, Infeasible
 from rposst_opt.problem import Problem
 from rposst_opt.values.showing import listed, quoted
 
 INFEASIBLE = 2  # SciPy's status
+FEW_CASES = 12  # all choices of so many are looked through sooner than SciPy's solver is called
 
 
 def check_feasible(problem: Problem) -> None:
@@ -24,7 +26,7 @@ def check_feasible(problem: Problem) -> None:
     if not problem.rules.choose and not problem.rules.limit_weights:
         return
     rules = all_rules(problem)
-    if find_choice(rules, problem.n_cases) is None:
+    if not can_be_kept(rules, problem.n_cases):
         core = minimal_core(rules, problem.n_cases)
         raise Infeasible(_words(core, problem.n_cases), tuple(rule.words for rule in core))
 
@@ -47,6 +49,21 @@ def all_rules(problem: Problem) -> list[Rule]:
         banned = listed([quoted(names[case]) for case in problem.forbidden_cases])
         rules.append(Rule(f"{banned} forbidden", forbidden, 0, 0))
     return rules
+
+
+def can_be_kept(rules: Sequence[Rule], n_cases: int) -> bool:
+    """Whether there are cases that keep all of these rules."""
+    if n_cases > FEW_CASES:
+        return find_choice(rules, n_cases) is not None
+    totals = _all_choices(n_cases) @ np.array([rule.coefficients for rule in rules]).T
+    low, high = np.array([(rule.low - rule.slack, rule.high + rule.slack) for rule in rules]).T
+    return bool(((low <= totals) & (totals <= high)).all(axis=1).any())
+
+
+@functools.cache
+def _all_choices(n_cases: int) -> FloatArray:
+    """A row for every set of cases, with a one for each case that it has."""
+    return read_only((np.arange(2**n_cases)[:, None] >> np.arange(n_cases) & 1).astype(np.float64))
 
 
 def find_choice(rules: Sequence[Rule], n_cases: int, costs: FloatArray | None = None) -> tuple[int, ...] | None:

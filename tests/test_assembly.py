@@ -3,6 +3,7 @@
 The oracle reads the rules as they were given, and states its own linear program for each set of cases.
 """
 
+import functools
 import itertools
 import os
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from linear_programs import linear_program
 
 import rposst_opt as ro
 from rposst_opt.backends import BACKENDS, why_unusable
-from rposst_opt.feasibility import all_rules, find_choice, minimal_core
+from rposst_opt.feasibility import all_rules, can_be_kept, find_choice, minimal_core
 
 PROBLEMS = 300
 QUICK = ("exact", "scipy-milp", "pulp-highs")  # asked on all problems; others on one of every so many
@@ -132,6 +133,7 @@ def drawn(seed: int) -> Drawn:
     return Drawn(results, size, tail, given)
 
 
+@functools.cache
 def able(name: str) -> bool:
     capabilities = BACKENDS[name].capabilities
     is_able = ro.Need.CHOICE_RULES in capabilities.handles and not capabilities.is_heuristic
@@ -150,6 +152,7 @@ def test_every_backend_that_claims_rules_equals_enumeration(part: int) -> None:
     for seed in range(part, PROBLEMS, 10):
         problem_drawn = drawn(seed)
         problem, optimum = problem_drawn.problem, problem_drawn.optimum()
+        assert (find_choice(all_rules(problem), problem.n_cases) is None) == (optimum is None)
         if optimum is None:
             with pytest.raises(ro.Infeasible) as caught:
                 ro.solve(problem)
@@ -193,6 +196,7 @@ def test_sets_that_keep_the_rules_are_those_of_the_oracle(seed: int) -> None:
     assert sorted(tuple(sorted(cases)) for cases in problem.tuples()) == sorted(drawn(seed).allowed())
     found = find_choice(all_rules(problem), problem.n_cases)
     assert (found in drawn(seed).allowed()) if found is not None else not drawn(seed).allowed()
+    assert can_be_kept(all_rules(problem), problem.n_cases) == bool(drawn(seed).allowed())
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 3))

@@ -35,8 +35,10 @@ class Answer(NamedTuple):
     noise_direction: FloatArray  # (n_cases,)
 
 
-def best_cut(problem: Problem, cases: Sequence[int]) -> CertificateCut:
+def best_cut(problem: Problem, cases: Sequence[int], wanted: float = np.inf) -> CertificateCut:
     """The cut that proves the most for tests on these cases: nearly, or as far as so many rounds go.
+
+    If it proves more than is wanted, no better one is sought.
 
     Parameters
     ----------
@@ -44,6 +46,8 @@ def best_cut(problem: Problem, cases: Sequence[int]) -> CertificateCut:
         As solvers are given it (`Problem.stated`).
     cases : sequence of int
         The whole set, required cases included.
+    wanted : float
+        The bound that the set is to be shown not to be below.
     """
     here, enough = list(cases), GOOD_ENOUGH * problem.unit
     least_weights, most_weights = problem.rules.limits_of(here)
@@ -61,7 +65,8 @@ def best_cut(problem: Problem, cases: Sequence[int]) -> CertificateCut:
         if not reply.is_solved:
             break
         weights, shares = reply.weights, reply.shares
-        if least - least_average(shares @ np.array(values), least_weights, most_weights) <= enough:
+        proved = least_average(shares @ np.array(values), least_weights, most_weights)
+        if least - proved <= enough or proved >= wanted + enough:
             break
     return mixed(answers[: len(shares)], shares)
 

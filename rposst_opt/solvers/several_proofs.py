@@ -8,7 +8,7 @@ from rposst_opt.assembly import SizeIs
 from rposst_opt.certificate import Certificate, CertificateCut
 from rposst_opt.contract import Budget, Candidate, Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
-from rposst_opt.feasibility import all_rules, find_choice
+from rposst_opt.feasibility import all_rules, can_be_kept
 from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.limited_weights import LimitedWeights
 
@@ -55,7 +55,7 @@ def _for_each_number(problem: Problem, prove: Prove, budget: Budget) -> Candidat
     exceptions: list[tuple[int, ...]] = []
     for size in reversed(problem.sizes):
         of_size = replace(problem.with_rules(size_is=SizeIs.EXACTLY), size=size)
-        if find_choice(all_rules(of_size), problem.n_cases) is None:
+        if not can_be_kept(all_rules(of_size), problem.n_cases):
             continue
         with budget.telling(lambda progress: replace(progress, lower_bound=-math.inf)):  # it is that of this number
             candidate, relaxation_bound = _of_one_number(of_size, prove, budget, below)
