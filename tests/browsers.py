@@ -29,7 +29,7 @@ FLAGS = (
     "--disable-sync",
     "--hide-scrollbars",
     "--force-color-profile=srgb",
-    "--renderer-process-limit=1",  # what is compiled of a script is kept by a process
+    "--process-per-site",  # what is compiled of a script is kept by a process
 )
 HOW_TO_INSTALL = "install a browser, on Debian by `apt-get install chromium chromium-driver`"
 
