@@ -29,6 +29,7 @@ FLAGS = (
     "--disable-sync",
     "--hide-scrollbars",
     "--force-color-profile=srgb",
+    "--process-per-site",  # what is compiled of a script is kept by a process
 )
 HOW_TO_INSTALL = "install a browser, on Debian by `apt-get install chromium chromium-driver`"
 
@@ -38,11 +39,33 @@ class Browser:
 
     def __init__(self, driver: Chrome) -> None:
         self.driver = driver
-        self._looked_at: tuple[Path, int] | None = None  # the open page and its width, if nothing was done to it
+        self._tab = driver.current_window_handle  # for pages to which something is done
+        self._looked_at: dict[tuple[Path, int, bool], str] = {}  # the tabs of pages to which nothing was done
 
     def open(self, page: Path, *, width: int = 1400, dark: bool = False, height: int = 900) -> None:
         """Open a file and wait until its scripts have run."""
-        self._looked_at = None
+        self._show(self._tab)
+        self._load(page, width, height, dark)
+
+    def look_at(self, page: Path, *, width: int = 1400, dark: bool = False, anew: bool = False) -> None:
+        """Open a file for a test that only looks and points; if another did so before, it is still open.
+
+        What a page has logged since it was opened can be known only if it is opened `anew`.
+        """
+        kept = self._looked_at.get((page, width, dark))
+        if kept is None:
+            self.driver.switch_to.new_window("tab")
+            kept = self._looked_at[page, width, dark] = self.driver.current_window_handle
+            anew = True
+        self._show(kept)
+        if anew:
+            self._load(page, width, 900, dark)
+
+    def _show(self, tab: str) -> None:
+        self.driver.switch_to.window(tab)
+        self.driver.execute_cdp_cmd("Page.bringToFront", {})  # a hidden page is not drawn, and does not answer a mouse
+
+    def _load(self, page: Path, width: int, height: int, dark: bool) -> None:
         self.driver.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
@@ -54,12 +77,6 @@ class Browser:
         self.driver.get_log("browser")
         self.driver.get(page.absolute().as_uri())
         WebDriverWait(self.driver, 30, poll_frequency=0.05).until(lambda _: self.drawn_milliseconds() is not None)
-
-    def look_at(self, page: Path, *, width: int = 1400) -> None:
-        """Open a file for a test that only looks and points; if the test before did no more, it is open already."""
-        if self._looked_at != (page, width):
-            self.open(page, width=width)
-            self._looked_at = page, width
 
     def drawn_milliseconds(self) -> int | None:
         """When the page had drawn everything, since it was opened."""

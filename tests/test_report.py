@@ -6,6 +6,7 @@ import re
 import sys
 import tomllib
 from dataclasses import replace
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,12 @@ def gathered(problem: ro.Problem, **options: Any) -> Report:
     report = gather(problem, scale=UNITS, target_names=names, **{"backends": [], **options})
     assert report is not None
     return report
+
+
+@cache
+def report_on_arrows() -> Report:
+    """For tests that read it and ask nobody to agree."""
+    return gathered(arrows())
 
 
 class Reader(HTMLParser):
@@ -145,7 +152,7 @@ def test_scenarios_that_tie_at_the_edge_of_the_tail_share_their_weight() -> None
 
 def test_sizes_are_the_exact_optima_of_every_size() -> None:
     problem = arrows()
-    sizes = page_of(gathered(problem)).data["sizes"]
+    sizes = page_of(report_on_arrows()).data["sizes"]
     assert sizes["size"] == [1, 2, 3, 4] and sizes["own"] == 2
     for size, objective in zip(sizes["size"], sizes["objective"], strict=True):
         expected = ro.solve(
@@ -161,7 +168,7 @@ def test_the_largest_size_may_be_named(largest: int, shown: list[int]) -> None:
 
 
 def test_the_run_ends_with_the_answer_and_its_bound() -> None:
-    report = gathered(arrows())
+    report = report_on_arrows()
     run = page_of(report).data["run"]
     assert len(run["milliseconds"]) >= 2
     assert run["milliseconds"] == sorted(run["milliseconds"])
@@ -172,7 +179,7 @@ def test_the_run_ends_with_the_answer_and_its_bound() -> None:
 
 
 def test_rounds_close_in_on_the_optimum_of_the_chosen_cases() -> None:
-    report = gathered(arrows())
+    report = report_on_arrows()
     rounds = page_of(report).data["rounds"]
     assert rounds["round"][0] == 1 and rounds["round"][-1] == 500
     assert rounds["bound"][-1] <= report.solution.objective + 1e-12 <= rounds["best"][-1] + 2e-12
@@ -223,7 +230,7 @@ def tiles_of(page: str) -> dict[str, tuple[str, str]]:
 
 
 def test_the_first_screen_has_the_answers_in_their_order() -> None:
-    page = report_page(gathered(arrows()))
+    page = report_page(report_on_arrows())
     assert re.findall(r'<section id="(\w+)">', page)[:2] == ["cases", "answers"]
     assert list(tiles_of(page)) == [
         "Expected error on new policies",
@@ -325,7 +332,7 @@ def test_the_profiles_are_what_each_solver_had_when() -> None:
 
 
 def test_without_others_there_is_no_chart_of_them() -> None:
-    page = report_page(gathered(arrows()))
+    page = report_page(report_on_arrows())
     assert 'id="chart-profiles"' not in page and Reader(page).data["profiles"] == []
 
 
@@ -428,7 +435,7 @@ def least_of(report: Report) -> list[float]:
 
 
 def test_the_games_values_are_the_least_on_the_chosen_cases() -> None:
-    report = gathered(arrows())
+    report = report_on_arrows()
     alone = arrows().restricted_to(report.test.cases)
     for (k, n), least in zip(GAMES, least_of(report), strict=True):
         best = ro.solve(replace(alone, measure=ro.KOfN(k, n)), "scipy-milp")
@@ -519,7 +526,7 @@ MOTTO = Section(
 @pytest.mark.parametrize("place", [0, 3, len(SECTIONS)])
 def test_a_section_is_one_entry(place: int) -> None:
     sections = [*SECTIONS[:place], MOTTO, *SECTIONS[place:]]
-    report = gathered(arrows())
+    report = report_on_arrows()
     page = report_page(report, sections=sections)
     shown = [section.id for section in sections if section.is_shown(report)]
     assert re.findall(r'<a href="#(\w+)">', page) == shown and len(shown) == len(sections) - 1
@@ -854,4 +861,4 @@ def test_sizes_that_cannot_keep_the_rules_are_left_out() -> None:
 
 
 def test_without_costs_there_is_no_section_on_budgets() -> None:
-    assert "budgets" not in page_of(gathered(arrows())).sections
+    assert "budgets" not in page_of(report_on_arrows()).sections
