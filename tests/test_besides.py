@@ -7,6 +7,7 @@ import pytest
 from budgets import Until
 
 import rposst_opt as ro
+from rposst_opt.contract import Budget
 from rposst_opt.solvers import besides, exact
 from rposst_opt.solvers.besides import share_besides
 
@@ -32,6 +33,16 @@ class TestShare:
         work = np.linspace(0.0, total, 100_001)[1:]
         allowed = max(share_besides(done, total - done) * done for done in work.tolist())
         assert allowed == pytest.approx(0.1 * total)
+
+
+def test_where_neither_kicks_nor_bounds_help_any_more_it_is_a_tenth_again() -> None:
+    problem = random_problem(60, 10)
+    beside = besides.Besides(problem, Budget(), threads=1)
+    assert beside.step()
+    assert beside.may_go_on(beside.work, 0.0) and beside.may_go_on(0.2 * beside.work, 0.0)  # nine times is allowed
+    beside.climb.idle, beside.climb.has_proofs_left = beside.climb.method.kicks, False
+    assert not beside.may_go_on(beside.work, 0.0)
+    assert beside.may_go_on(11 * beside.work, 0.0)
 
 
 def test_a_search_that_ends_soon_never_looks_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,9 +75,9 @@ def test_all_of_it_is_the_same_with_any_number_of_threads(monkeypatch: pytest.Mo
     for name, value in {"ALONE": 1e4, "SHORTEST_TURN": 2e4, "LONGEST_TURN": 2e5, "FIRST_ROUND": 2e5}.items():
         monkeypatch.setattr(exact, name, value)
     monkeypatch.setattr(besides, "LEAST_LEFT", 0.0)
-    problem = random_problem(24, 4)
+    problem = random_problem(24, 5)
     runs = [ro.solve(problem, "exact", threads=threads) for threads in (1, 2, 3)]
-    assert runs[0].stats.local_search_share > 0.1
+    assert runs[0].stats.local_search_share > 0.1 and runs[0].stats.kicks > 0
     for run in runs[1:]:
         assert (run.objective, run.lower_bound) == (runs[0].objective, runs[0].lower_bound)
         for count in ("nodes", "cuts", "solved", "rounds", "kicks", "local_search_share", "relaxation_share"):

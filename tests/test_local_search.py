@@ -1,7 +1,9 @@
 """Local search: its answers against exact ones, its bound against the relaxation, and what it promises."""
 
+import itertools
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -89,10 +91,37 @@ def test_beside_a_search_the_relaxation_waits_where_it_can_prove_little() -> Non
     problem = ro.Problem(results=results, size=3, targets=targets_of(results, (0, 1, 2, 4)))
     climb = Climb(problem, LocalSearch(kicks=1), Budget(), is_alone=False)
     climb.settle_first_tuple()
-    seen = [(climb.kicks, climb.relaxation.is_settled) for _ in climb.steps()]
+    steps = climb.steps()
+    seen = [(climb.kicks, climb.relaxation.is_settled) for _ in until_its_end(climb, steps)]
     assert any(kicks > 0 and not is_settled for kicks, is_settled in seen)
     assert climb.relaxation.is_settled  # in the end the bound is all that the relaxation proves
     assert climb.bound == pytest.approx(ro.solve(problem, "local-search", kicks=1).lower_bound / problem.unit, abs=1e-9)
+    kicks = climb.kicks
+    next(steps)  # kicks go on, in case that another one helps
+    assert climb.kicks > kicks
+
+
+def until_its_end(climb: Climb, steps: Iterator[None]) -> Iterator[None]:
+    for step in steps:
+        yield step
+        if climb.has_come_to_its_end:
+            return
+
+
+def test_beside_a_search_a_bound_that_falls_behind_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = made("answers", 60, 30, 1)
+    problem = ro.Problem(results=results, size=4, targets=targets_of(results, (0, 1, 2, 4)), measure=ro.Mean())
+
+    def ended(trial: float) -> Climb:
+        monkeypatch.setattr(local_search, "FAIR_TRIAL", trial)
+        climb = Climb(problem, LocalSearch(kicks=1), Budget(), is_alone=False)
+        climb.settle_first_tuple()
+        assert len(list(itertools.islice(until_its_end(climb, climb.steps()), 300))) < 300
+        return climb
+
+    climb = ended(1e7)
+    assert not climb.told_apart.is_settled and climb.told_apart.work > 1e7
+    assert climb.told_apart.bound < 0.5 * climb.bound == 0.5 * climb.relaxation.bound
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """What so few cases cannot tell apart bounds every test: by hand, against all tests, and whatever the program says."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -36,6 +38,18 @@ def test_two_of_three_policies_that_one_case_leaves_alike() -> None:
     assert settled(problem, most_steps=2) == pytest.approx(1 / 12)
     assert settled(problem) == pytest.approx(1 / 6)
     assert ro.solve(problem).objective == pytest.approx(1 / 6)
+
+
+def test_branches_that_are_solved_at_the_same_time_prove_the_same() -> None:
+    table = racing_arrows(40, np.random.default_rng(2)).to_numpy()
+    problem = ro.Problem(results=table, size=6, measure=ro.Mean())
+    one_by_one, at_the_same_time = ToldApart(problem), ToldApart(problem)
+    with ThreadPoolExecutor(3) as pool:
+        for _ in range(30):
+            one_by_one.step()
+            at_the_same_time.step(pool.map)
+    assert one_by_one.bound > 0 and not one_by_one.is_settled  # so that several branches were open
+    assert (at_the_same_time.bound, at_the_same_time.work) == (one_by_one.bound, one_by_one.work)
 
 
 def test_squared_errors_of_two_alike_are_least_half_way() -> None:
