@@ -99,7 +99,7 @@ ROUGHNESS = 0.1  # of exchanging cases at first: the least gain that counts, and
 MOST_TESTS = 20_000  # that may be tied for the best before we refuse to list them
 
 # Work, in nanoseconds by a rough count:
-ALONE = 2e7  # one searcher begins: most problems are done before others could help
+ALONE, TURNS_ALONE = 2e7, 5  # one searcher begins: most problems are done before others could help
 LONGEST_START = 5e7  # by exchanging single cases: a local search is better at it
 MOST_INTERPRETED = 5e4  # a question to the antagonist that is dearer takes too long when it is interpreted
 MOST_TUPLES_INTERPRETED = 3_000_000  # where there are more, compiling at once is sooner done,
@@ -289,7 +289,7 @@ class _Proof:
 
     def _begin(self, front: Front) -> Limit | None:
         """One searcher finds a good test by exchanging single cases, and then searches the tree for a while."""
-        left, may_help = self.searchers.none_left, True
+        left, may_help, limit = self.searchers.none_left, True, None
         while may_help and self.searchers.work < LONGEST_START:
             limit = self.budget.reached()
             if limit is not None:
@@ -300,9 +300,19 @@ class _Proof:
         if self._threshold() <= self.floor:
             front.close()  # no test can be better
         elif not (self.wants_ranking or self.method.certificate):
-            self.searchers.advance_alone(front, ALONE)
-            self._take_found()
+            limit = self._search_alone(front)
         self.searchers.keep_cuts()
+        return limit
+
+    def _search_alone(self, front: Front) -> Limit | None:
+        """Have one searcher search the tree: what it learns it knows at once, and others would learn it too."""
+        for _ in range(TURNS_ALONE):
+            limit = self.budget.reached()
+            if limit is not None or front.is_done:
+                return limit
+            self.searchers.advance_alone(front, ALONE)
+            self._look_ahead()
+            self._take_found()
         return None
 
     def _search_and_climb(self, front: Front, pool: ThreadPoolExecutor) -> Limit | None:
