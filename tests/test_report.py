@@ -30,6 +30,7 @@ from rposst_opt.reports.pages.report import Report, gather
 from rposst_opt.reports.pages.report_page import report_page
 from rposst_opt.reports.pages.sections import SECTIONS, Section
 from rposst_opt.reports.pages.timing import SHARES, Clock, Part, Plan, who_is_asked
+from rposst_opt.reports.wording import unseen_words
 from rposst_opt.unseen.error_bars import leave_out
 from rposst_opt.unseen.procedures import Purpose
 
@@ -218,6 +219,12 @@ class OutOfTime(Liar):
         return ro.Candidate(test=best, lower_bound=-np.inf, limit=ro.Limit.TIME)
 
 
+class OutOfLuck(OutOfTime):
+    """Chooses by a rule of its own."""
+
+    capabilities = ro.BACKENDS["kmeans-anchors"].capabilities
+
+
 def test_who_ran_out_of_time_has_not_agreed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(BACKENDS, "out-of-time", Entry(__name__, "OutOfTime"))
     page = report_page(gathered(arrows(), backends=["exact", "out-of-time", "scipy-milp"]))
@@ -288,6 +295,49 @@ def test_the_first_tiles_are_of_policies_that_were_left_out() -> None:
     tuned = kendalltau(results.mean(axis=0), problem.scores(report.test)).statistic
     assert f"{tuned:.2f} on those that the test was tuned on" in tau_note
     assert f"off by about {left_out.mean_error():.3g} on average" in html.unescape(page)
+
+
+def cut_short(monkeypatch: pytest.MonkeyPatch, **options: Any) -> Report:
+    """A report whose test was found and not proved in its time."""
+    monkeypatch.setitem(BACKENDS, "out-of-time", Entry(__name__, "OutOfTime"))
+    results, purpose = 100 * np.random.default_rng(2).random((8, 14)), Purpose(measure=ro.CVaR(0.5))
+    problem, scale = purpose.problem(results, 2)
+    made = {"backends": [], "made_of": (results, purpose), "backend": "out-of-time", "largest_size": 2}
+    report = gather(problem, scale=scale, **{**made, **options})
+    assert report is not None and report.solution.limit is ro.Limit.TIME
+    return report
+
+
+def test_the_first_tiles_are_known_where_the_test_is_not_proved_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = cut_short(monkeypatch)
+    assert report.left_out is not None
+    page = report_page(report)
+    tiles = tiles_of(page)
+    value, note = tiles["Expected error on new policies"]
+    assert value == f"{report.left_out.mean_error():.4g}"
+    assert "with policies left out in 10 folds by local-search" in note
+    ((full, small),) = report.left_out.scores()
+    assert tiles["Is the ranking kept?"][0] == f"τ {kendalltau(full, small).statistic:.2f}"
+    assert unseen_words(report.left_out) in html.unescape(page)  # as `solve` says it
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"time_limit_seconds": 0.0}, "that takes longer than its share of the time"),
+        ({"backend": "out-of-luck"}, "the time limit ended out-of-luck, and local-search chooses in another way"),
+    ],
+)
+def test_where_the_error_on_new_policies_stays_unknown_the_page_says_why_and_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], reason: str
+) -> None:
+    monkeypatch.setitem(BACKENDS, "out-of-luck", Entry(__name__, "OutOfLuck"))
+    report = cut_short(monkeypatch, **options)
+    assert report.left_out is None
+    value, note = tiles_of(report_page(report))["Expected error on new policies"]
+    assert value == "unknown"
+    assert f"as {reason}, and the errors on the policies that the test was tuned on do not tell" in note
+    assert "Give a longer --time-limit" in note
 
 
 def test_what_is_not_proved_is_not_called_so() -> None:

@@ -23,6 +23,9 @@ Where there are so many policies that leaving them out one by one takes too long
 :math:`w_{-j}` is the test without all of j's fold (CV+, of the same paper, with a bound that is a little lower). Its
 tests know fewer policies than the one that is scored with, so it is off by a little more, and the intervals are a
 little wider.
+
+A run that was cut short cannot be repeated without each fold, nor can one that takes long. A local search of limited
+work then makes the tests in its place (`leave_out_after`): it is off by about as much on policies that it has not seen.
 """
 
 import math
@@ -37,16 +40,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rposst_opt.arrays import FloatArray, Named, one_column_each
-from rposst_opt.backends import solve
+from rposst_opt.backends import entry_of, solve
+from rposst_opt.contract import Limit
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError, unknown
 from rposst_opt.estimators import ESTIMATORS, WEIGHTS
 from rposst_opt.files.records import TEST_FORMAT, read_record
 from rposst_opt.files.shapes import some_of
+from rposst_opt.problem import Problem
 from rposst_opt.results import full_scores, is_frame
+from rposst_opt.solution import Solution
 from rposst_opt.text_files import named
-from rposst_opt.unseen.procedures import Purpose
-from rposst_opt.unseen.splits import MOST_LEFT_OUT_ONE_BY_ONE, Split, alike, alike_one_by_one
+from rposst_opt.unseen.procedures import SEARCH, Purpose, gently
+from rposst_opt.unseen.splits import FEWEST_TUNED_ON, MOST_LEFT_OUT_ONE_BY_ONE, Split, alike, alike_one_by_one
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,6 +60,7 @@ if TYPE_CHECKING:
 JACKKNIFE, JACKKNIFE_PLUS = KINDS = ("jackknife", "jackknife+")
 TOO_FAR_BEHIND = 2.0  # times the error on tuning policies
 FOLDS, SEED = 10, 2023
+FEWER_FOLDS = (5, 3, 2)  # where there is no time for more
 SLOW_START = 8  # so many times longer a first run may take than others, with kernels that are yet to be loaded
 SAME_RESULT = 1e-9  # of the largest result: what rescaling and back may do to one
 OF_A_TEST = ("cases", "positions", "weights", "offset", "n_cases")  # what is kept of a test without a policy
@@ -73,21 +80,22 @@ class LeftOut:
         How many policies each test was made without; every policy was left out once.
     full : ndarray of shape (n_targets, n_policies), or None
         Full scores, in the order of the errors; None where they are not known, as in tests that were read from a file.
+    made_by : str or None
+        Who stood in for the backend of the test with all policies, if anybody did.
     """
 
     tests: tuple[EfficientTest, ...]
     errors: Mapping[str, FloatArray]
     counts: tuple[int, ...]
     full: FloatArray | None = None
+    made_by: str | None = None
 
     @property
     def words(self) -> str:
-        """How policies were left out, for people."""
-        return (
-            "each policy left out in turn"
-            if max(self.counts) == 1
-            else f"policies left out in {len(self.counts)} folds"
-        )
+        """How policies were left out, for people, and by which method if that is not the test's own."""
+        one_by_one = max(self.counts) == 1
+        way = "each policy left out in turn" if one_by_one else f"policies left out in {len(self.counts)} folds"
+        return way if self.made_by is None else f"{way} by {self.made_by}"
 
     def mean_error(self, method: str = WEIGHTS) -> float:
         """By how much scores of policies that were left out are off, on average over policies and targets."""
@@ -143,6 +151,100 @@ def leave_out(
     return next((found for found in map(make, ways) if found is not None), None)
 
 
+def leave_out_after(
+    solution: Solution,
+    results: FloatArray,
+    size: int,
+    purpose: Purpose,
+    *,
+    options: Mapping[str, Any],
+    most_seconds: float | None = None,
+    search_seconds: float | None = None,
+) -> LeftOut | None:
+    """Make tests without some policies, as a solution with all of them was made; None if that cannot be done in time.
+
+    Its own backend makes them if it has come to its end. If it has not, or takes too long, a local search of limited
+    work does (`LeftOut.made_by`), in ten folds, or in fewer where time is short.
+
+    Parameters
+    ----------
+    solution : Solution
+        With all policies.
+    results, size, purpose
+        As for `leave_out`.
+    options : mapping
+        Of the solution's own backend.
+    most_seconds : float, optional
+        That each way of the solution's own backend may take.
+    search_seconds : float, optional
+        That local search may take.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If an interrupt comes: half of the tests say nothing.
+    """
+    if why_not_left_out(solution, purpose.problem(results, size)[0]) is not None:
+        return None
+    found = None
+    if solution.limit is None:
+        found = leave_out(
+            results,
+            size,
+            purpose,
+            backend=solution.backend,
+            options=options,
+            most_seconds=most_seconds,
+            seconds_each=solution.seconds,
+        )
+    return found or _left_out_by_search(solution.backend, results, size, purpose, search_seconds)
+
+
+def why_not_left_out(solution: Solution, problem: Problem) -> str | None:
+    """Why no policies can be left out, however long that may take; None if they can."""
+    if solution.test is None:
+        return "no test was found"
+    if solution.limit is Limit.INTERRUPT:
+        return "an interrupt ended the run"
+    if problem.n_policies <= FEWEST_TUNED_ON:
+        return f"some policies would have to be left out, and that takes at least {FEWEST_TUNED_ON + 1} of them"
+    if solution.limit is None:
+        return None
+    reason = _why_no_stand_in(solution.backend, problem)
+    return None if reason is None else f"{solution.limit.value} ended {solution.backend}, and {reason}"
+
+
+def _why_no_stand_in(backend: str, problem: Problem) -> str | None:
+    """Why tests by local search tell nothing of those by this backend, or cannot be made; None if they do."""
+    if backend != SEARCH and entry_of(backend).capabilities.is_heuristic:
+        return f"{SEARCH} chooses in another way"
+    reason = entry_of(SEARCH).capabilities.why_not(problem)
+    return None if reason is None else f"{SEARCH} cannot stand in: {reason}"
+
+
+def _left_out_by_search(
+    backend: str, results: FloatArray, size: int, purpose: Purpose, most_seconds: float | None
+) -> LeftOut | None:
+    """Tests by local search without each of some folds, of which there are as many as time allows."""
+    problem, _ = purpose.problem(results, size)
+    if _why_no_stand_in(backend, problem) is not None:
+        return None
+    options = gently(problem)
+    counts = [count for count in (FOLDS, *FEWER_FOLDS) if problem.n_policies >= count + FEWEST_TUNED_ON]
+    counts = counts or [problem.n_policies]
+    if most_seconds is not None:
+        first = solve(problem, SEARCH, time_limit_seconds=most_seconds, **options)  # the others take about as long
+        if first.limit is Limit.INTERRUPT:
+            raise KeyboardInterrupt
+        left = most_seconds - first.seconds
+        counts = [count for count in counts if first.limit is None and count * first.seconds <= left]
+    if not counts:
+        return None
+    splits = alike(problem.n_policies, folds=counts[0], replicas=1, seed=SEED)
+    found = _made_without(results, size, purpose, SEARCH, options, ESTIMATORS, None, splits)
+    return None if found is None else replace(found, made_by=SEARCH)
+
+
 def _made_without(
     results: FloatArray,
     size: int,
@@ -161,6 +263,8 @@ def _made_without(
     for done, split in enumerate(splits, start=1):
         problem, scale = purpose.problem(results[:, split.tuning(results.shape[1])], size)
         solution = solve(problem, backend, **options)
+        if solution.limit is Limit.INTERRUPT:
+            raise KeyboardInterrupt
         if solution.test is None or solution.limit is not None:
             return None
         test, new = solution.test.in_file_units(scale), results[:, list(split.held_out)]
@@ -373,8 +477,10 @@ def left_out_record(left_out: LeftOut) -> list[dict[str, Any]]:
     Errors are by target; if a test was made without several policies, by target and policy.
     """
     ends = np.cumsum(left_out.counts)
+    made_by = {} if left_out.made_by is None else {"made_by": left_out.made_by}
     return [
         {
+            **made_by,
             **{name: value for name, value in test.without_tuning().to_dict().items() if name in OF_A_TEST},
             "errors": {
                 method: (found[:, end - 1] if count == 1 else found[:, end - count : end]).tolist()
@@ -393,7 +499,8 @@ def read_left_out(path: Path) -> LeftOut | None:
     try:
         tests = [EfficientTest.from_dict({**each, "format": TEST_FORMAT}) for each in record]
         errors = [{method: _errors_by_target(each["errors"][method]) for method in ESTIMATORS} for each in record]
-        return _left_out(tests, errors)
+        made_by = record[0].get("made_by")
+        return replace(_left_out(tests, errors), made_by=None if made_by is None else str(made_by))
     except (ProblemError, ValueError, LookupError, TypeError, AttributeError, OverflowError):
         raise ProblemError(f'{named(path)}: "left_out" is not what was written there.') from None
 

@@ -23,7 +23,7 @@ from rposst_opt.reports.pages.timing import Clock, Part, Plan, finite_or_none
 from rposst_opt.results import Scale
 from rposst_opt.solution import Solution, Status
 from rposst_opt.solvers.running import available_cores
-from rposst_opt.unseen.error_bars import LeftOut, leave_out
+from rposst_opt.unseen.error_bars import LeftOut, leave_out_after, why_not_left_out
 from rposst_opt.unseen.procedures import Purpose
 from rposst_opt.unseen.splits import FEWEST_TUNED_ON
 from rposst_opt.unseen.validation import Validation
@@ -67,6 +67,8 @@ class Report:
         Backends that would have taken too long, and why they were not asked.
     left_out : LeftOut or None
         Tests that were made without some policies; None if that is not known how to do, or takes too long.
+    why_not_left_out : str or None
+        Why none were made, if that was tried.
     validation : Validation or None
         Trials on policies that were held out; None if none were handed over.
     interrupted : bool
@@ -85,6 +87,7 @@ class Report:
     budgets: pd.DataFrame | None = None
     not_asked: Mapping[str, str] = field(default_factory=dict)
     left_out: LeftOut | None = None
+    why_not_left_out: str | None = None
     validation: Validation | None = None
     interrupted: bool = False
 
@@ -237,23 +240,25 @@ def _solved(
 
 
 def _with_left_out(report: Report, *, clock: Clock, tell: Tell, made_of: tuple[FloatArray, Purpose] | None) -> Report:
-    """The test made again without some policies, where that takes no more than its share of the time."""
-    solution = report.solution
-    if made_of is None or solution.limit is not None:
+    """The test made again without some policies, by a search if need be, for which half of the share is kept."""
+    if made_of is None:
         return report
     tell("the test without some policies")
-    results, purpose = made_of
-    seconds = finite_or_none(clock.share(Part.LEFT_OUT))
-    left_out = leave_out(
-        results,
+    share = clock.share(Part.LEFT_OUT)
+    seconds = finite_or_none(share / 2)
+    left_out = leave_out_after(
+        report.solution,
+        made_of[0],
         report.problem.size,
-        purpose,
-        backend=solution.backend,
+        made_of[1],
         options={} if seconds is None else {"time_limit_seconds": seconds},
         most_seconds=seconds,
-        seconds_each=solution.seconds,
+        search_seconds=seconds if report.solution.limit is None else finite_or_none(share),
     )
-    return replace(report, left_out=left_out)
+    if left_out is not None:
+        return replace(report, left_out=left_out)
+    reason = why_not_left_out(report.solution, report.problem)
+    return replace(report, why_not_left_out=reason or "that takes longer than its share of the time")
 
 
 def _first_report(
