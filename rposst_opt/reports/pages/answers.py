@@ -33,10 +33,10 @@ def answers(report: Report) -> dict[str, Any]:
         "first": [_unseen_card(report, mean), _ranking_card(report), _proof_card(report)],
         "rest": [
             {
-                "label": "Tuned error, in the file's units",
-                "value": f"{robust:.4g}",
-                "note": f"{report.problem.measure.words}; {mean:.4g} on average, {worst:.4g} at worst, on the policies "
-                "that the test was tuned on",
+                "label": "Error on tuning policies",
+                "value": f"{mean:.4g}",
+                "note": "on average, in the file's units, on the policies that the test was tuned on; "
+                f"{robust:.4g} as {report.problem.measure.words}, {worst:.4g} at worst",
             },
             {"label": "Solvers that agree", "value": agreeing, "note": agreeing_note},
         ],
