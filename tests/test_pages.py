@@ -326,9 +326,30 @@ def test_names_are_shown_as_they_are_in_charts(browser: Browser, nasty_report: P
     ticks = browser.run(
         "return [...document.querySelectorAll('#chart-matrix .ytick text')].map(tick => tick.textContent)"
     )
-    shortened = [name if len(name) <= 22 else name[:21] + "…" for name in CASE_NAMES]
+    shortened = [name if len(name) <= 22 else f"{name[:11]}…{name[-10:]}" for name in CASE_NAMES]
     assert [tick.strip() for tick in ticks][: len(CASE_NAMES)] == shortened
     assert browser.find_all(".js-plotly-plot a:not(.modebar-btn), .js-plotly-plot img") == []
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+def test_labels_of_cases_and_policies_stay_distinct(browser: Browser, write_page: WritePage, width: int) -> None:
+    """Some names differ at their ends, some in the middle, and one is what another would be cut to."""
+    cases = [*(f"multi-step-reasoning-{number}" for number in range(9, 13)), "plain"]
+    cases += [f"a-subject-of-study/{subject}/in-five-shots-each" for subject in ("law", "art")]
+    cases += ["a-subject-o…shots-each", "a-subj…-each"]
+    policies = [f"a-model-with-a-long-name-{size}-instruct-preview" for size in ("7b", "70b", "8b", "405b")]
+    results = np.random.default_rng(1).random((len(cases), len(policies)))
+    report = gather(ro.Problem(results=results, size=2, case_names=cases, policy_names=policies), backends=[])
+    assert report is not None
+    browser.open(write_page(report_page(report)), width=width)
+    axes = browser.run(
+        "const {xaxis, yaxis, yaxis2} = document.getElementById('chart-matrix').layout;"
+        "return [xaxis.ticktext, yaxis.ticktext, yaxis2.ticktext]"
+    )
+    for labels, names in zip(axes, (policies, cases, report.test.case_names), strict=True):
+        assert len(set(labels)) == len(labels) == (0 if width == 400 and names is policies else len(names))
+    assert [label[-3:] for label in axes[1][:4]] == ["g-9", "-10", "-11", "-12"]
+    assert "plain" in axes[1]
 
 
 def test_a_name_cannot_end_the_pages_data(browser: Browser, nasty_report: Page) -> None:
