@@ -8,7 +8,9 @@ import tomllib
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,10 +25,11 @@ from strategies import problems
 import rposst_opt as ro
 from rposst_opt.backends import BACKENDS, Entry, why_unusable
 from rposst_opt.backends.forecast import predict
+from rposst_opt.reports.pages import report as gathering
 from rposst_opt.reports.pages.explorer import GAMES, GameValues, explorer_data, game_values
 from rposst_opt.reports.pages.explorer_page import explorer_page
 from rposst_opt.reports.pages.page import inline_json
-from rposst_opt.reports.pages.report import Report, gather
+from rposst_opt.reports.pages.report import SIZES_AT_LEAST, Report, gather
 from rposst_opt.reports.pages.report_page import report_page
 from rposst_opt.reports.pages.sections import SECTIONS, Section
 from rposst_opt.reports.pages.timing import SHARES, Clock, Part, Plan, who_is_asked
@@ -468,7 +471,7 @@ def test_who_is_too_slow_is_known_before_an_interrupt_of_the_others(monkeypatch:
 
 
 def test_an_interrupted_size_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The nearest sizes come first, the smaller of two before the larger."""
+    """The size that is farthest from the report's own comes first."""
 
     def interrupted(problem: ro.Problem, *options: Any, **more: Any) -> ro.Solution:
         solution = ro.solve(problem, *options, **more)
@@ -478,6 +481,31 @@ def test_an_interrupted_size_is_the_last(monkeypatch: pytest.MonkeyPatch) -> Non
     report = gathered(arrows(), backends=["exact"])
     assert report.sizes["size"].tolist() == [1, 2]
     assert report.interrupted and report.agreement is None
+
+
+def test_sizes_are_spread_where_time_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that only solving moves, by all the time that it may take."""
+    now, limits = [0.0], []
+
+    def until_the_limit(problem: ro.Problem, *options: Any, time_limit_seconds: float, **more: Any) -> ro.Solution:
+        limits.append(time_limit_seconds)
+        now[0] += time_limit_seconds
+        return ro.solve(problem, "random")
+
+    problem = ro.Problem(results=np.random.default_rng(3).random((40, 6)), size=20)
+    solution = ro.solve(problem, "random")
+    report = gathered(problem, backend="random", largest_size=20, time_limit_seconds=0.0)
+    report = replace(report, solution=replace(solution, status=ro.Status.OPTIMAL))
+    clock = SimpleNamespace(share=lambda part: 100.0)
+    monkeypatch.setattr(gathering, "solve", until_the_limit)
+    monkeypatch.setattr(gathering, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    report = gathering._with_sizes(report, clock=clock, tell=lambda what: None, sizes=range(1, 23))
+    shown = report.sizes["size"].tolist()
+    assert len(shown) == 1 + SIZES_AT_LEAST and sum(limits) <= 100.0
+    assert limits == pytest.approx([limits[0]] * SIZES_AT_LEAST)  # each has as long as the others
+    assert shown[0] == 1 and 20 in shown
+    assert max(larger / smaller for smaller, larger in pairwise(shown)) <= 2
+    assert (np.diff(report.sizes["objective"]) <= 1e-12).all()
 
 
 def least_of(report: Report) -> list[float]:

@@ -20,6 +20,7 @@ from rposst_opt.reports.analysis import closing_in, size_curve
 from rposst_opt.reports.budgets import budget_curve, default_budgets
 from rposst_opt.reports.pages.explorer import GAME_SECONDS, GAMES, GameValues, game_values
 from rposst_opt.reports.pages.timing import Clock, Part, Plan, finite_or_none
+from rposst_opt.reports.sizes import spread_out, with_cases_dropped
 from rposst_opt.results import Scale
 from rposst_opt.solution import Solution, Status
 from rposst_opt.solvers.running import available_cores
@@ -31,6 +32,8 @@ from rposst_opt.unseen.validation import Validation
 ALL_SECONDS = 300.0  # for everything together
 AGREE_SECONDS = 10.0  # at most, for each backend
 SIZES_BEYOND = 2  # how many sizes above the one asked for are shown
+SIZES_AT_LEAST = 8  # none has less than such a share of the time for sizes: a few are worked out well rather than all
+DROPPING_LEAVES = 0.9  # of that time, to searches: dropping cases from larger tests is soon done
 BUDGETS_BEYOND = 3.0  # times the problem's own budget
 BUDGET_SECONDS = 10.0  # at most, for each of them
 ROUNDS = 500
@@ -316,20 +319,33 @@ def _sizes_shown(problem: Problem, largest: int | None) -> range:
 
 
 def _with_sizes(report: Report, *, clock: Clock, tell: Tell, sizes: Sequence[int]) -> Report:
-    """The best test of every size that keeps the rules, the nearest first: time or an interrupt may end it."""
+    """The best test of every size that keeps the rules, first of some that are far apart: time may end it."""
     tell(f"the best tests of 1 to {sizes[-1]} cases")
-    problem, found = report.problem, dict[int, Solution]()
-    ends, interrupted = time.monotonic() + clock.share(Part.SIZES), False
-    for done, size in enumerate(sorted(sizes, key=lambda size: abs(size - problem.size))):
-        left = ends - time.monotonic()
-        if interrupted or (left <= 0 and found):
+    share = clock.share(Part.SIZES)
+    found, interrupted = _best_by_size(report, spread_out(sizes, report.problem.size), DROPPING_LEAVES * share)
+    try:
+        if not interrupted:
+            found = with_cases_dropped(report.problem, found, (1 - DROPPING_LEAVES) * share)
+    except KeyboardInterrupt:
+        interrupted = True
+    return replace(report, sizes=size_curve(report.problem, sorted(found), known=found), interrupted=interrupted)
+
+
+def _best_by_size(report: Report, sizes: Sequence[int], seconds: float) -> tuple[dict[int, Solution], bool]:
+    """The best tests of sizes, in this order, as far as there is time; and whether an interrupt has ended it."""
+    ends, found = time.monotonic() + seconds, dict[int, Solution]()
+    for done, size in enumerate(sizes):
+        left = max(ends - time.monotonic(), 0.0)
+        if left == 0 and found:
             break
+        each = min(max(left / (len(sizes) - done), seconds / SIZES_AT_LEAST), left)
         try:
-            found[size] = _best_of_size(report, size, finite_or_none(max(left, 0.0) / (len(sizes) - done)))
+            found[size] = _best_of_size(report, size, finite_or_none(each))
         except Infeasible:
             continue  # no test of so many cases keeps the rules
-        interrupted = found[size].limit is Limit.INTERRUPT
-    return replace(report, sizes=size_curve(problem, sorted(found), known=found), interrupted=interrupted)
+        if found[size].limit is Limit.INTERRUPT:
+            return found, True
+    return found, False
 
 
 def _best_of_size(report: Report, size: int, seconds: float | None) -> Solution:
