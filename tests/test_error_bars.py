@@ -14,10 +14,11 @@ from sample_files import write_table
 
 import rposst_opt as ro
 from rposst_opt.estimators import ESTIMATORS
-from rposst_opt.unseen import error_bars
-from rposst_opt.unseen.error_bars import LeftOut, beyond_what_was_seen, intervals, leave_out, leave_out_after
+from rposst_opt.unseen import error_bars, stand_in
+from rposst_opt.unseen.error_bars import LeftOut, beyond_what_was_seen, intervals, leave_out
 from rposst_opt.unseen.procedures import Purpose, gently
 from rposst_opt.unseen.splits import alike
+from rposst_opt.unseen.stand_in import leave_out_after, why_not_left_out
 
 
 def table(seed: int = 0, n_cases: int = 10, n_policies: int = 14) -> np.ndarray:
@@ -326,7 +327,7 @@ def test_there_are_fewer_folds_where_time_is_short(
     def in_a_second(*arguments: Any, **options: Any) -> ro.Solution:
         return replace(searching(*arguments, **options), seconds=1.0)
 
-    monkeypatch.setattr(error_bars, "solve", in_a_second)
+    monkeypatch.setattr(stand_in, "solve", in_a_second)
     solution = solved_until(ro.Limit.TIME)
     left_out = leave_out_after(solution, table(), 2, Purpose(), options={}, search_seconds=seconds)
     assert (None if left_out is None else len(left_out.counts)) == folds
@@ -337,7 +338,7 @@ def test_a_search_does_not_stand_in_for_who_chooses_in_another_way() -> None:
     problem, _ = Purpose().problem(table(), 2)
     solution = solved_until(ro.Limit.TIME, "kmeans-anchors")
     assert leave_out_after(solution, table(), 2, Purpose(), options={}) is None
-    reason = error_bars.why_not_left_out(solution, problem)
+    reason = why_not_left_out(solution, problem)
     assert reason == "the time limit ended kmeans-anchors, and local-search chooses in another way"
 
 

@@ -189,8 +189,8 @@ def _left_out(
     options: ProblemOptions, stated: Stated, solution: "Solution", wanted: bool | None, given: dict[str, Any]
 ) -> "LeftOut | None":
     """Tests without some policies, where they are wanted, or if nothing is said, where they take no time."""
-    from rposst_opt.unseen.error_bars import leave_out_after, why_not_left_out
     from rposst_opt.unseen.splits import FEWEST_TUNED_ON
+    from rposst_opt.unseen.stand_in import leave_out_after, why_not_left_out
 
     few = stated.problem.n_policies <= FEWEST_TUNED_ON
     if wanted and (options.probabilities is not None or few):

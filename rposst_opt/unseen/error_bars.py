@@ -24,8 +24,7 @@ Where there are so many policies that leaving them out one by one takes too long
 tests know fewer policies than the one that is scored with, so it is off by a little more, and the intervals are a
 little wider.
 
-A run that was cut short cannot be repeated without each fold, nor can one that takes long. A local search of limited
-work then makes the tests in its place (`leave_out_after`): it is off by about as much on policies that it has not seen.
+Where a run was cut short or takes too long to be repeated, `unseen.stand_in` makes these tests.
 """
 
 import math
@@ -40,19 +39,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rposst_opt.arrays import FloatArray, Named, one_column_each
-from rposst_opt.backends import entry_of, solve
+from rposst_opt.backends import solve
 from rposst_opt.contract import Limit
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError, unknown
 from rposst_opt.estimators import ESTIMATORS, WEIGHTS
 from rposst_opt.files.records import TEST_FORMAT, read_record
 from rposst_opt.files.shapes import some_of
-from rposst_opt.problem import Problem
 from rposst_opt.results import full_scores, is_frame
-from rposst_opt.solution import Solution
 from rposst_opt.text_files import named
-from rposst_opt.unseen.procedures import SEARCH, Purpose, gently
-from rposst_opt.unseen.splits import FEWEST_TUNED_ON, MOST_LEFT_OUT_ONE_BY_ONE, Split, alike, alike_one_by_one
+from rposst_opt.unseen.procedures import Purpose
+from rposst_opt.unseen.splits import MOST_LEFT_OUT_ONE_BY_ONE, Split, alike, alike_one_by_one
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +57,6 @@ if TYPE_CHECKING:
 JACKKNIFE, JACKKNIFE_PLUS = KINDS = ("jackknife", "jackknife+")
 TOO_FAR_BEHIND = 2.0  # times the error on tuning policies
 FOLDS, SEED = 10, 2023
-FEWER_FOLDS = (5, 3, 2)  # where there is no time for more
 SLOW_START = 8  # so many times longer a first run may take than others, with kernels that are yet to be loaded
 SAME_RESULT = 1e-9  # of the largest result: what rescaling and back may do to one
 OF_A_TEST = ("cases", "positions", "weights", "offset", "n_cases")  # what is kept of a test without a policy
@@ -120,6 +116,7 @@ def leave_out(
     most_seconds: float | None = None,
     seconds_each: float = 0.0,
     estimators: Sequence[str] = ESTIMATORS,
+    splits: Sequence[Split] | None = None,
 ) -> LeftOut | None:
     """Make tests without each policy in turn; in folds where that takes too long; None if they do, too.
 
@@ -138,6 +135,13 @@ def leave_out(
         What making the test with all policies took, if that is known: what is sure to take too long is not begun.
     estimators : sequence of str
         Whose errors are worked out.
+    splits : sequence of Split, optional
+        Who is left out together, in the place of both ways.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If an interrupt comes: half of the tests say nothing.
     """
     n_policies = results.shape[1]
     ways = [alike_one_by_one(n_policies)]
@@ -146,103 +150,9 @@ def leave_out(
     if most_seconds is None:
         ways = ways[:1] if n_policies <= MOST_LEFT_OUT_ONE_BY_ONE else ways[1:]
     else:
-        ways = [splits for splits in ways if seconds_each * len(splits) <= SLOW_START * most_seconds]
+        ways = [way for way in ways if seconds_each * len(way) <= SLOW_START * most_seconds]
     make = partial(_made_without, results, size, purpose, backend, options, estimators, most_seconds)
-    return next((found for found in map(make, ways) if found is not None), None)
-
-
-def leave_out_after(
-    solution: Solution,
-    results: FloatArray,
-    size: int,
-    purpose: Purpose,
-    *,
-    options: Mapping[str, Any],
-    most_seconds: float | None = None,
-    search_seconds: float | None = None,
-) -> LeftOut | None:
-    """Make tests without some policies, as a solution with all of them was made; None if that cannot be done in time.
-
-    Its own backend makes them if it has come to its end. If it has not, or takes too long, a local search of limited
-    work does (`LeftOut.made_by`), in ten folds, or in fewer where time is short.
-
-    Parameters
-    ----------
-    solution : Solution
-        With all policies.
-    results, size, purpose
-        As for `leave_out`.
-    options : mapping
-        Of the solution's own backend.
-    most_seconds : float, optional
-        That each way of the solution's own backend may take.
-    search_seconds : float, optional
-        That local search may take.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        If an interrupt comes: half of the tests say nothing.
-    """
-    if why_not_left_out(solution, purpose.problem(results, size)[0]) is not None:
-        return None
-    found = None
-    if solution.limit is None:
-        found = leave_out(
-            results,
-            size,
-            purpose,
-            backend=solution.backend,
-            options=options,
-            most_seconds=most_seconds,
-            seconds_each=solution.seconds,
-        )
-    return found or _left_out_by_search(solution.backend, results, size, purpose, search_seconds)
-
-
-def why_not_left_out(solution: Solution, problem: Problem) -> str | None:
-    """Why no policies can be left out, however long that may take; None if they can."""
-    if solution.test is None:
-        return "no test was found"
-    if solution.limit is Limit.INTERRUPT:
-        return "an interrupt ended the run"
-    if problem.n_policies <= FEWEST_TUNED_ON:
-        return f"some policies would have to be left out, and that takes at least {FEWEST_TUNED_ON + 1} of them"
-    if solution.limit is None:
-        return None
-    reason = _why_no_stand_in(solution.backend, problem)
-    return None if reason is None else f"{solution.limit.value} ended {solution.backend}, and {reason}"
-
-
-def _why_no_stand_in(backend: str, problem: Problem) -> str | None:
-    """Why tests by local search tell nothing of those by this backend, or cannot be made; None if they do."""
-    if backend != SEARCH and entry_of(backend).capabilities.is_heuristic:
-        return f"{SEARCH} chooses in another way"
-    reason = entry_of(SEARCH).capabilities.why_not(problem)
-    return None if reason is None else f"{SEARCH} cannot stand in: {reason}"
-
-
-def _left_out_by_search(
-    backend: str, results: FloatArray, size: int, purpose: Purpose, most_seconds: float | None
-) -> LeftOut | None:
-    """Tests by local search without each of some folds, of which there are as many as time allows."""
-    problem, _ = purpose.problem(results, size)
-    if _why_no_stand_in(backend, problem) is not None:
-        return None
-    options = gently(problem)
-    counts = [count for count in (FOLDS, *FEWER_FOLDS) if problem.n_policies >= count + FEWEST_TUNED_ON]
-    counts = counts or [problem.n_policies]
-    if most_seconds is not None:
-        first = solve(problem, SEARCH, time_limit_seconds=most_seconds, **options)  # the others take about as long
-        if first.limit is Limit.INTERRUPT:
-            raise KeyboardInterrupt
-        left = most_seconds - first.seconds
-        counts = [count for count in counts if first.limit is None and count * first.seconds <= left]
-    if not counts:
-        return None
-    splits = alike(problem.n_policies, folds=counts[0], replicas=1, seed=SEED)
-    found = _made_without(results, size, purpose, SEARCH, options, ESTIMATORS, None, splits)
-    return None if found is None else replace(found, made_by=SEARCH)
+    return next((found for found in map(make, ways if splits is None else [splits]) if found is not None), None)
 
 
 def _made_without(

@@ -24,9 +24,10 @@ from rposst_opt.reports.sizes import spread_out, with_cases_dropped
 from rposst_opt.results import Scale
 from rposst_opt.solution import Solution, Status
 from rposst_opt.solvers.running import available_cores
-from rposst_opt.unseen.error_bars import LeftOut, leave_out_after, why_not_left_out
+from rposst_opt.unseen.error_bars import LeftOut
 from rposst_opt.unseen.procedures import Purpose
 from rposst_opt.unseen.splits import FEWEST_TUNED_ON
+from rposst_opt.unseen.stand_in import leave_out_after, why_not_left_out
 from rposst_opt.unseen.validation import Validation
 
 ALL_SECONDS = 300.0  # for everything together
