@@ -98,6 +98,7 @@ const Report = (() => {
 
   function scoresChart({ policies, small, smallRanks, full }, targets) {
     const { score, ranks } = full[target()];
+    const aim = tick(targets[target()], Charts.narrow("chart-scores") ? 18 : 24);
     const ends = [Measures.least, Measures.largest].map((end) => end([end(score), end(small)]));
     return {
       traces: [
@@ -123,7 +124,7 @@ const Report = (() => {
       ],
       layout: {
         showlegend: false,
-        xaxis: { title: { text: `full test's score (${tick(targets[target()], 24)})` } },
+        xaxis: { title: { text: `full test's score (${aim})` } },
         yaxis: { title: { text: "small test's score" } },
       },
     };
