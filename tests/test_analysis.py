@@ -16,6 +16,7 @@ from strategies import measures, problems
 
 import rposst_opt as ro
 from rposst_opt import analysis
+from rposst_opt.reports.sizes import with_cases_dropped
 from rposst_opt.solvers import bounds
 
 EXACT = 1e-12  # sums of a few numbers around one
@@ -522,6 +523,47 @@ def test_the_only_policy_and_the_only_target_stay() -> None:
     table = analysis.sensitivity(ro.Problem(results=[[0.0], [1.0]], size=1))
     assert table["left_out"].tolist() == ["nothing"]
     assert table["cost"].tolist() == [0.0]
+
+
+# Sizes that learn from larger ones
+
+
+def solved_badly(problem: ro.Problem, size: int) -> ro.Solution:
+    """An answer for which there was no time: some test, and nothing proved."""
+    return replace(ro.solve(replace(problem, size=size), "random", seed=3), limit=ro.Limit.TIME)
+
+
+def test_a_size_that_had_no_time_is_at_least_the_larger_one_without_its_least_useful_cases() -> None:
+    problem = ro.Problem(results=np.random.default_rng(6).random((12, 30)), size=5)
+    best = ro.solve(problem)
+    assert best.test is not None
+    found = {5: best, 4: solved_badly(problem, 4), 2: solved_badly(problem, 2), 1: ro.solve(replace(problem, size=1))}
+    told = with_cases_dropped(problem, found, 60.0)
+    expected, cases = {}, best.test.cases
+    for size in (4, 3, 2):
+        ways = [
+            ro.solve(replace(problem, size=size).restricted_to(kept)) for kept in itertools.combinations(cases, size)
+        ]
+        chosen = min(ways, key=lambda way: way.objective)
+        assert chosen.test is not None
+        expected[size], cases = chosen.objective, chosen.test.cases
+    for size in (4, 2):
+        assert expected[size] < found[size].objective
+        assert told[size].objective == pytest.approx(expected[size], abs=1e-9)
+        test = told[size].test
+        assert test is not None and replace(problem, size=size).why_not(test) is None
+        assert told[size].status is ro.Status.FEASIBLE and told[size].lower_bound == found[size].lower_bound
+    assert told[5] is found[5] and told[1] is found[1]
+    assert with_cases_dropped(problem, found, 0.0) == found
+
+
+def test_cases_that_the_rules_ask_for_are_not_dropped() -> None:
+    results = np.random.default_rng(6).random((6, 10))
+    problem = ro.Problem(results=results, size=2, groups=["a", "a", "b", "b", "c", "c"], at_least={"a": 1})
+    larger = problem.test(cases=[1, 2], weights=[0.5, 0.5])
+    found = {2: replace(ro.solve(problem), test=larger), 1: solved_badly(problem, 1)}
+    told = with_cases_dropped(problem, found, 60.0)
+    assert told[1].test is not None and told[1].test.cases in ((0,), (1,))
 
 
 def leave_out(problem: ro.Problem, kind: str, position: int) -> ro.Problem:

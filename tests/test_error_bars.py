@@ -1,8 +1,10 @@
 """Error bars: jackknife and jackknife+ by hand, coverage by counting, and what `solve` and `score` say of it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,10 +14,11 @@ from sample_files import write_table
 
 import rposst_opt as ro
 from rposst_opt.estimators import ESTIMATORS
-from rposst_opt.unseen import error_bars
+from rposst_opt.unseen import error_bars, stand_in
 from rposst_opt.unseen.error_bars import LeftOut, beyond_what_was_seen, intervals, leave_out
-from rposst_opt.unseen.procedures import Purpose
+from rposst_opt.unseen.procedures import Purpose, gently
 from rposst_opt.unseen.splits import alike
+from rposst_opt.unseen.stand_in import leave_out_after, why_not_left_out
 
 
 def table(seed: int = 0, n_cases: int = 10, n_policies: int = 14) -> np.ndarray:
@@ -286,6 +289,67 @@ def test_it_is_given_up_where_it_takes_too_long() -> None:
     assert leave_out(table(), 2, Purpose(), backend="exact", options={}, most_seconds=0.0) is None
 
 
+def solved_until(limit: ro.Limit | None, backend: str = "exact", seconds: float = 0.1) -> ro.Solution:
+    """A solution of the table whose run ended so."""
+    problem, _ = Purpose().problem(table(), 2)
+    return replace(ro.solve(problem, backend), limit=limit, seconds=seconds)
+
+
+@pytest.mark.parametrize(("limit", "seconds"), [(ro.Limit.TIME, 0.1), (None, 1e6)])
+def test_where_its_own_backend_cannot_make_it_again_a_gentle_search_stands_in_and_is_named(
+    limit: ro.Limit | None, seconds: float
+) -> None:
+    results, solution = table(), solved_until(limit, seconds=seconds)
+    left_out = leave_out_after(solution, results, 2, Purpose(), options={}, most_seconds=60.0, search_seconds=60.0)
+    assert left_out is not None
+    assert left_out.words == "policies left out in 10 folds by local-search"
+    expected = []
+    for split in alike(14, folds=10, replicas=1, seed=error_bars.SEED):
+        problem, _ = Purpose().problem(np.delete(results, split.held_out, axis=1), 2)
+        test = ro.solve(problem, "local-search", **gently(problem)).test
+        assert test is not None
+        new = results[:, split.held_out]
+        expected += (test.weights @ new[list(test.cases)] - new.mean(axis=0)).tolist()
+    assert left_out.errors["weights"][0] == pytest.approx(expected)
+
+
+def test_its_own_backend_makes_it_again_where_there_is_time() -> None:
+    left_out = leave_out_after(solved_until(None), table(), 2, Purpose(), options={})
+    assert left_out is not None and left_out.words == "each policy left out in turn"
+
+
+@pytest.mark.parametrize(("seconds", "folds"), [(11.0, 10), (10.9, 5), (4.0, 3), (3.0, 2), (2.9, None)])
+def test_there_are_fewer_folds_where_time_is_short(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, folds: int | None
+) -> None:
+    searching = ro.solve
+
+    def in_a_second(*arguments: Any, **options: Any) -> ro.Solution:
+        return replace(searching(*arguments, **options), seconds=1.0)
+
+    monkeypatch.setattr(stand_in, "solve", in_a_second)
+    solution = solved_until(ro.Limit.TIME)
+    left_out = leave_out_after(solution, table(), 2, Purpose(), options={}, search_seconds=seconds)
+    assert (None if left_out is None else len(left_out.counts)) == folds
+    assert left_out is None or f"in {folds} folds by local-search" in left_out.words
+
+
+def test_a_search_does_not_stand_in_for_who_chooses_in_another_way() -> None:
+    problem, _ = Purpose().problem(table(), 2)
+    solution = solved_until(ro.Limit.TIME, "kmeans-anchors")
+    assert leave_out_after(solution, table(), 2, Purpose(), options={}) is None
+    reason = why_not_left_out(solution, problem)
+    assert reason == "the time limit ended kmeans-anchors, and local-search chooses in another way"
+
+
+def test_an_interrupt_ends_leaving_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert leave_out_after(solved_until(ro.Limit.INTERRUPT), table(), 2, Purpose(), options={}) is None
+    solution = solved_until(None)
+    monkeypatch.setattr(error_bars, "solve", lambda *arguments, **options: solved_until(ro.Limit.INTERRUPT))
+    with pytest.raises(KeyboardInterrupt):
+        leave_out_after(solution, table(), 2, Purpose(), options={})
+
+
 # On the command line
 
 
@@ -367,6 +431,32 @@ def test_jackknife_plus_intervals_are_asked_for_and_need_results_on_other_cases(
     unknown = rposst("score", "test.json", "new.csv", "--intervals", "conformal")
     assert unknown.code == 2
     assert "unknown kind of intervals 'conformal'" in unknown.err
+
+
+@pytest.mark.parametrize("asked", [[], ["--error-bars"]])
+def test_a_run_that_was_cut_short_still_says_the_error_on_unseen_policies(
+    rposst: Run, results: Path, asked: list[str]
+) -> None:
+    solved = rposst("solve", "results.csv", "--size", "2", "--time-limit", "0", "--out", "test.json", *asked)
+    assert solved.code == 0, solved.err
+    assert "the time limit" in solved.out
+    said = " ".join(solved.out.split())
+    assert "unseen policies off by about" in said
+    assert "in the file's units (policies left out in 10 folds by local-search)" in said
+    back = error_bars.read_left_out(results.parent / "test.json")
+    assert back is not None and back.made_by == "local-search"
+    shown = " ".join(rposst("score", "test.json", "new.csv").out.split())
+    assert "Intervals (jackknife, policies left out in 10 folds by local-search)" in shown
+
+
+def test_what_was_found_is_shown_if_an_interrupt_comes_after_it(
+    rposst: Run, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(error_bars, "solve", lambda *arguments, **options: solved_until(ro.Limit.INTERRUPT))
+    solved = rposst("solve", "results.csv", "--size", "2")
+    assert solved.code == 0
+    assert "unseen policies  not known" in solved.out
+    assert "not worked out: an interrupt came before" in " ".join(solved.err.split())
 
 
 def test_without_error_bars_that_is_said(rposst: Run, results: Path) -> None:

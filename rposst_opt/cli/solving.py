@@ -189,30 +189,35 @@ def _left_out(
     options: ProblemOptions, stated: Stated, solution: "Solution", wanted: bool | None, given: dict[str, Any]
 ) -> "LeftOut | None":
     """Tests without some policies, where they are wanted, or if nothing is said, where they take no time."""
-    from rposst_opt.unseen.error_bars import leave_out
     from rposst_opt.unseen.splits import FEWEST_TUNED_ON
+    from rposst_opt.unseen.stand_in import leave_out_after, why_not_left_out
 
-    n_policies = stated.problem.n_policies
-    can_be_made = solution.test is not None and solution.limit is None and n_policies > FEWEST_TUNED_ON
-    if wanted and (options.probabilities is not None or not can_be_made):
-        raise ProblemError(
-            f"--error-bars needs more than {FEWEST_TUNED_ON} policies, a run to its end and no --probabilities."
-        )
-    if wanted is False or options.probabilities is not None or not can_be_made:
+    few = stated.problem.n_policies <= FEWEST_TUNED_ON
+    if wanted and (options.probabilities is not None or few):
+        raise ProblemError(f"--error-bars needs more than {FEWEST_TUNED_ON} policies and no --probabilities.")
+    if wanted is False or options.probabilities is not None or few or solution.test is None:
         return None
-    left_out = leave_out(
-        stated.table.to_numpy(),
-        stated.problem.size,
-        purpose_of(options, stated),
-        backend=solution.backend,
-        options=given,
-        most_seconds=None if wanted else A_FEW_SECONDS,
-        seconds_each=solution.seconds,
-    )
+    seconds = None if wanted else A_FEW_SECONDS
+    try:
+        left_out = leave_out_after(
+            solution,
+            stated.table.to_numpy(),
+            stated.problem.size,
+            purpose_of(options, stated),
+            options=given,
+            most_seconds=seconds,
+            search_seconds=seconds,
+        )
+    except KeyboardInterrupt:  # what was found is shown all the same
+        notice("The error on policies that it has not seen was not worked out: an interrupt came before.")
+        return None
     if left_out is None:
+        reason = why_not_left_out(solution, stated.problem)
+        remedy = "--error-bars asks for it" if reason is None else "a run to its end tells"
         notice(
-            "The error on policies that it has not seen was not worked out, as that takes more than a few seconds: "
-            "--error-bars asks for it, and `rposst validate` compares ways to lower it."
+            "The error on policies that it has not seen was not worked out, as "
+            f"{reason or 'that takes more than a few seconds'}: {remedy}, and `rposst validate` compares ways to lower "
+            "it."
         )
     return left_out
 

@@ -1,15 +1,73 @@
 """What does each size learn from its neighbours? A larger test can contain a smaller one: the curve never rises."""
 
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
 from rposst_opt.assembly import Rule, SizeIs
+from rposst_opt.backends import solve
+from rposst_opt.contract import Limit
 from rposst_opt.efficient_test import EfficientTest
+from rposst_opt.errors import Infeasible
 from rposst_opt.feasibility import all_rules, find_choice
 from rposst_opt.problem import Problem
 from rposst_opt.solution import TIE_TOLERANCE, Solution, Status
+
+
+def spread_out(sizes: Sequence[int], own: int) -> list[int]:
+    """The sizes, this one first, in an order in which those that come first are far apart, by their ratios.
+
+    Wherever time ends, what was worked out shows the whole curve.
+
+    >>> spread_out(range(1, 11), 8)
+    [8, 1, 3, 5, 2, 4, 10, 6, 7, 9]
+    """
+    order, gaps = [own], {size: math.inf for size in sizes if size != own}
+    while gaps:
+        gaps = {size: min(gap, round(abs(math.log(size / order[-1])), 9)) for size, gap in gaps.items()}
+        order.append(max(gaps, key=lambda size: gaps[size]))
+        del gaps[order[-1]]
+    return order
+
+
+def with_cases_dropped(problem: Problem, found: Mapping[int, Solution], seconds: float) -> dict[int, Solution]:
+    """The answers by size, where larger tests without their least useful cases stand in for worse ones.
+
+    Sizes have had more time or less: without this the curve would fall where time was longer. What is not done within
+    so many seconds stays as it was.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If an interrupt comes.
+    """
+    told, ends = dict(found), time.monotonic() + seconds
+    for larger, smaller in pairwise(sorted(found, reverse=True)):
+        test = told[larger].test
+        if test is None or told[smaller].status is Status.OPTIMAL:
+            continue
+        for size in range(larger - 1, smaller - 1, -1):
+            test = None if test is None else _without_the_least_useful(replace(problem, size=size), test, ends)
+        told[smaller] = _with_better(replace(problem, size=smaller), told[smaller], test)
+    return told
+
+
+def _without_the_least_useful(problem: Problem, test: EfficientTest, ends: float) -> EfficientTest | None:
+    """The best test of this problem on the cases of a larger one; None if the rules have none, or time is up."""
+    left = ends - time.monotonic()
+    if left <= 0:
+        return None
+    try:
+        found = solve(problem.restricted_to(test.cases), time_limit_seconds=left if math.isfinite(left) else None)
+    except Infeasible:
+        return None
+    if found.limit is Limit.INTERRUPT:
+        raise KeyboardInterrupt
+    return found.test
 
 
 def never_rising(problems: Sequence[Problem], solutions: Sequence[Solution]) -> list[Solution]:
@@ -80,6 +138,13 @@ def _with_bound(problem: Problem, solution: Solution, bound: float) -> Solution:
     if bound <= solution.lower_bound:
         return solution
     return _judged(problem, solution, solution.test, min(bound, solution.objective))
+
+
+def _with_better(problem: Problem, solution: Solution, test: EfficientTest | None) -> Solution:
+    """The answer with this test of the same size, if it is better."""
+    if test is None or problem.objective(test) >= solution.objective - problem.allowance(TIE_TOLERANCE):
+        return solution
+    return _judged(problem, solution, problem.tuned(test), solution.lower_bound)
 
 
 def _with_best_of(problem: Problem, solution: Solution, smaller: Sequence[EfficientTest]) -> Solution:

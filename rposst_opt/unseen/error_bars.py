@@ -23,6 +23,8 @@ Where there are so many policies that leaving them out one by one takes too long
 :math:`w_{-j}` is the test without all of j's fold (CV+, of the same paper, with a bound that is a little lower). Its
 tests know fewer policies than the one that is scored with, so it is off by a little more, and the intervals are a
 little wider.
+
+Where a run was cut short or takes too long to be repeated, `unseen.stand_in` makes these tests.
 """
 
 import math
@@ -38,6 +40,7 @@ from numpy.typing import ArrayLike
 
 from rposst_opt.arrays import FloatArray, Named, one_column_each
 from rposst_opt.backends import solve
+from rposst_opt.contract import Limit
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import ProblemError, unknown
 from rposst_opt.estimators import ESTIMATORS, WEIGHTS
@@ -73,21 +76,22 @@ class LeftOut:
         How many policies each test was made without; every policy was left out once.
     full : ndarray of shape (n_targets, n_policies), or None
         Full scores, in the order of the errors; None where they are not known, as in tests that were read from a file.
+    made_by : str or None
+        Who stood in for the backend of the test with all policies, if anybody did.
     """
 
     tests: tuple[EfficientTest, ...]
     errors: Mapping[str, FloatArray]
     counts: tuple[int, ...]
     full: FloatArray | None = None
+    made_by: str | None = None
 
     @property
     def words(self) -> str:
-        """How policies were left out, for people."""
-        return (
-            "each policy left out in turn"
-            if max(self.counts) == 1
-            else f"policies left out in {len(self.counts)} folds"
-        )
+        """How policies were left out, for people, and by which method if that is not the test's own."""
+        one_by_one = max(self.counts) == 1
+        way = "each policy left out in turn" if one_by_one else f"policies left out in {len(self.counts)} folds"
+        return way if self.made_by is None else f"{way} by {self.made_by}"
 
     def mean_error(self, method: str = WEIGHTS) -> float:
         """By how much scores of policies that were left out are off, on average over policies and targets."""
@@ -112,6 +116,7 @@ def leave_out(
     most_seconds: float | None = None,
     seconds_each: float = 0.0,
     estimators: Sequence[str] = ESTIMATORS,
+    splits: Sequence[Split] | None = None,
 ) -> LeftOut | None:
     """Make tests without each policy in turn; in folds where that takes too long; None if they do, too.
 
@@ -130,6 +135,13 @@ def leave_out(
         What making the test with all policies took, if that is known: what is sure to take too long is not begun.
     estimators : sequence of str
         Whose errors are worked out.
+    splits : sequence of Split, optional
+        Who is left out together, in the place of both ways.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If an interrupt comes: half of the tests say nothing.
     """
     n_policies = results.shape[1]
     ways = [alike_one_by_one(n_policies)]
@@ -138,9 +150,9 @@ def leave_out(
     if most_seconds is None:
         ways = ways[:1] if n_policies <= MOST_LEFT_OUT_ONE_BY_ONE else ways[1:]
     else:
-        ways = [splits for splits in ways if seconds_each * len(splits) <= SLOW_START * most_seconds]
+        ways = [way for way in ways if seconds_each * len(way) <= SLOW_START * most_seconds]
     make = partial(_made_without, results, size, purpose, backend, options, estimators, most_seconds)
-    return next((found for found in map(make, ways) if found is not None), None)
+    return next((found for found in map(make, ways if splits is None else [splits]) if found is not None), None)
 
 
 def _made_without(
@@ -161,6 +173,8 @@ def _made_without(
     for done, split in enumerate(splits, start=1):
         problem, scale = purpose.problem(results[:, split.tuning(results.shape[1])], size)
         solution = solve(problem, backend, **options)
+        if solution.limit is Limit.INTERRUPT:
+            raise KeyboardInterrupt
         if solution.test is None or solution.limit is not None:
             return None
         test, new = solution.test.in_file_units(scale), results[:, list(split.held_out)]
@@ -373,8 +387,10 @@ def left_out_record(left_out: LeftOut) -> list[dict[str, Any]]:
     Errors are by target; if a test was made without several policies, by target and policy.
     """
     ends = np.cumsum(left_out.counts)
+    made_by = {} if left_out.made_by is None else {"made_by": left_out.made_by}
     return [
         {
+            **made_by,
             **{name: value for name, value in test.without_tuning().to_dict().items() if name in OF_A_TEST},
             "errors": {
                 method: (found[:, end - 1] if count == 1 else found[:, end - count : end]).tolist()
@@ -393,7 +409,8 @@ def read_left_out(path: Path) -> LeftOut | None:
     try:
         tests = [EfficientTest.from_dict({**each, "format": TEST_FORMAT}) for each in record]
         errors = [{method: _errors_by_target(each["errors"][method]) for method in ESTIMATORS} for each in record]
-        return _left_out(tests, errors)
+        made_by = record[0].get("made_by")
+        return replace(_left_out(tests, errors), made_by=None if made_by is None else str(made_by))
     except (ProblemError, ValueError, LookupError, TypeError, AttributeError, OverflowError):
         raise ProblemError(f'{named(path)}: "left_out" is not what was written there.') from None
 

@@ -110,6 +110,11 @@ def regularisation(values: FloatArray, strength: float) -> dict[str, Any]:
     return {"noise": peculiar_spread(values), "noise_weight": strength}
 
 
+def gently(problem: Problem) -> dict[str, Any]:
+    """Options of a local search that soon ends, by its own work and not by the clock."""
+    return {"kicks": KICKS, "threads": 1, "effort": max(LEAST_EFFORT, EFFORT // problem.n_chosen**2)}
+
+
 @dataclass(frozen=True)
 class Selection:
     """A way to choose cases, as tables call it.
@@ -143,18 +148,16 @@ class Selection:
             problem = replace(problem, offset=True)
         options = dict(self.options) | ({"seed": seed} if self.is_random else {})
         if self.backend == SEARCH:
-            options["effort"] = max(LEAST_EFFORT, EFFORT // problem.n_chosen**2)
+            options |= gently(problem)
         solution = solve(problem, self.backend, **options)
         if solution.limit is not None or solution.test is None:
             raise KeyboardInterrupt  # the only limit there is: half an answer must not be taken for a whole one
         return solution.test
 
 
-_GENTLY = (("kicks", KICKS), ("threads", 1))
-
 SELECTIONS: dict[str, Selection] = {
-    "rposst": Selection(SEARCH, "RPOSST", _GENTLY),
-    "rposst-offset": Selection(SEARCH, "RPOSST with an offset (worst 10 %)", _GENTLY, tail_fraction=0.1, offset=True),
+    "rposst": Selection(SEARCH, "RPOSST"),
+    "rposst-offset": Selection(SEARCH, "RPOSST with an offset (worst 10 %)", tail_fraction=0.1, offset=True),
     "greedy-ridge": Selection("greedy-ridge", "greedy choice for ridge regression"),
     "kmeans": Selection("kmeans-anchors", "k-means", is_random=True),
     "stratified": Selection("stratified-random", "stratified random", is_random=True),

@@ -19,10 +19,8 @@ from rposst_opt.unseen.policy_ranking import kendall_tau
 from rposst_opt.unseen.splits import FEWEST_TUNED_ON
 from rposst_opt.unseen.validation import TEN, chance_of_best
 
-HOW_TO_KNOW = (
-    "the errors on the policies that the test was tuned on do not tell. To find out, with the other options of this "
-    "report:"
-)
+DOES_NOT_TELL = "the errors on the policies that the test was tuned on do not tell."
+TO_FIND_OUT = "To find out, with the other options of this report:"
 COMMANDS = ("rposst validate --out FOLDER", "rposst report --validation FOLDER")
 UNKNOWN = float("nan")
 
@@ -35,10 +33,10 @@ def answers(report: Report) -> dict[str, Any]:
         "first": [_unseen_card(report, mean), _ranking_card(report), _proof_card(report)],
         "rest": [
             {
-                "label": "Tuned error, in the file's units",
-                "value": f"{robust:.4g}",
-                "note": f"{report.problem.measure.words}; {mean:.4g} on average, {worst:.4g} at worst, on the policies "
-                "that the test was tuned on",
+                "label": "Error on tuning policies",
+                "value": f"{mean:.4g}",
+                "note": "on average, in the file's units, on the policies that the test was tuned on; "
+                f"{robust:.4g} as {report.problem.measure.words}, {worst:.4g} at worst",
             },
             {"label": "Solvers that agree", "value": agreeing, "note": agreeing_note},
         ],
@@ -62,7 +60,13 @@ def _unseen_card(report: Report, tuned_mean: float) -> dict[str, Any]:
     if report.problem.n_policies <= FEWEST_TUNED_ON:
         note = f"some policies would have to be left out, and that takes at least {FEWEST_TUNED_ON + 1} of them"
         return {"label": label, "value": "unknown", "note": note}
-    return {"label": label, "value": "unknown", "note": HOW_TO_KNOW, "commands": COMMANDS}
+    note = f"{DOES_NOT_TELL} {TO_FIND_OUT}"
+    if report.why_not_left_out is not None:
+        note = (
+            f"the test was not made again without some policies, as {report.why_not_left_out}, and {DOES_NOT_TELL} "
+            f"Give a longer --time-limit. {TO_FIND_OUT.replace('To', 'Or to', 1)}"
+        )
+    return {"label": label, "value": "unknown", "note": note, "commands": COMMANDS}
 
 
 def _ranking_card(report: Report) -> dict[str, str]:

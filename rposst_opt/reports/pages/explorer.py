@@ -15,7 +15,7 @@ from rposst_opt.contract import Limit
 from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.measures import KOfN, Measure
 from rposst_opt.problem import Problem
-from rposst_opt.solution import Solution, Status
+from rposst_opt.solution import TIE_TOLERANCE, Solution, Status
 
 MOST_DRAWN = 10_000  # by the explorer's sliders
 LARGEST_DENOMINATOR = 200  # of a CVaR's tail fraction, as k/N
@@ -100,6 +100,7 @@ def explorer_data(
             "score": scenarios.full_scores.tolist(),
             "probability": scenarios.probabilities.tolist(),
         },
+        "tieTolerance": problem.allowance(TIE_TOLERANCE),
         "loss": {"knots": pieces.knots.tolist(), "coefficients": pieces.coefficients.tolist()},
         "settings": settings,
         "checks": _checks(problem, test),

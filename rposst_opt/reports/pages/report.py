@@ -20,17 +20,21 @@ from rposst_opt.reports.analysis import closing_in, size_curve
 from rposst_opt.reports.budgets import budget_curve, default_budgets
 from rposst_opt.reports.pages.explorer import GAME_SECONDS, GAMES, GameValues, game_values
 from rposst_opt.reports.pages.timing import Clock, Part, Plan, finite_or_none
+from rposst_opt.reports.sizes import spread_out, with_cases_dropped
 from rposst_opt.results import Scale
 from rposst_opt.solution import Solution, Status
 from rposst_opt.solvers.running import available_cores
-from rposst_opt.unseen.error_bars import LeftOut, leave_out
+from rposst_opt.unseen.error_bars import LeftOut
 from rposst_opt.unseen.procedures import Purpose
 from rposst_opt.unseen.splits import FEWEST_TUNED_ON
+from rposst_opt.unseen.stand_in import leave_out_after, why_not_left_out
 from rposst_opt.unseen.validation import Validation
 
 ALL_SECONDS = 300.0  # for everything together
 AGREE_SECONDS = 10.0  # at most, for each backend
 SIZES_BEYOND = 2  # how many sizes above the one asked for are shown
+SIZES_AT_LEAST = 8  # none has less than such a share of the time for sizes: a few are worked out well rather than all
+DROPPING_LEAVES = 0.9  # of that time, to searches: dropping cases from larger tests is soon done
 BUDGETS_BEYOND = 3.0  # times the problem's own budget
 BUDGET_SECONDS = 10.0  # at most, for each of them
 ROUNDS = 500
@@ -67,6 +71,8 @@ class Report:
         Backends that would have taken too long, and why they were not asked.
     left_out : LeftOut or None
         Tests that were made without some policies; None if that is not known how to do, or takes too long.
+    why_not_left_out : str or None
+        Why none were made, if that was tried.
     validation : Validation or None
         Trials on policies that were held out; None if none were handed over.
     interrupted : bool
@@ -85,6 +91,7 @@ class Report:
     budgets: pd.DataFrame | None = None
     not_asked: Mapping[str, str] = field(default_factory=dict)
     left_out: LeftOut | None = None
+    why_not_left_out: str | None = None
     validation: Validation | None = None
     interrupted: bool = False
 
@@ -237,23 +244,25 @@ def _solved(
 
 
 def _with_left_out(report: Report, *, clock: Clock, tell: Tell, made_of: tuple[FloatArray, Purpose] | None) -> Report:
-    """The test made again without some policies, where that takes no more than its share of the time."""
-    solution = report.solution
-    if made_of is None or solution.limit is not None:
+    """The test made again without some policies, by a search if need be, for which half of the share is kept."""
+    if made_of is None:
         return report
     tell("the test without some policies")
-    results, purpose = made_of
-    seconds = finite_or_none(clock.share(Part.LEFT_OUT))
-    left_out = leave_out(
-        results,
+    share = clock.share(Part.LEFT_OUT)
+    seconds = finite_or_none(share / 2)
+    left_out = leave_out_after(
+        report.solution,
+        made_of[0],
         report.problem.size,
-        purpose,
-        backend=solution.backend,
+        made_of[1],
         options={} if seconds is None else {"time_limit_seconds": seconds},
         most_seconds=seconds,
-        seconds_each=solution.seconds,
+        search_seconds=seconds if report.solution.limit is None else finite_or_none(share),
     )
-    return replace(report, left_out=left_out)
+    if left_out is not None:
+        return replace(report, left_out=left_out)
+    reason = why_not_left_out(report.solution, report.problem)
+    return replace(report, why_not_left_out=reason or "that takes longer than its share of the time")
 
 
 def _first_report(
@@ -311,20 +320,33 @@ def _sizes_shown(problem: Problem, largest: int | None) -> range:
 
 
 def _with_sizes(report: Report, *, clock: Clock, tell: Tell, sizes: Sequence[int]) -> Report:
-    """The best test of every size that keeps the rules, the nearest first: time or an interrupt may end it."""
+    """The best test of every size that keeps the rules, first of some that are far apart: time may end it."""
     tell(f"the best tests of 1 to {sizes[-1]} cases")
-    problem, found = report.problem, dict[int, Solution]()
-    ends, interrupted = time.monotonic() + clock.share(Part.SIZES), False
-    for done, size in enumerate(sorted(sizes, key=lambda size: abs(size - problem.size))):
-        left = ends - time.monotonic()
-        if interrupted or (left <= 0 and found):
+    share = clock.share(Part.SIZES)
+    found, interrupted = _best_by_size(report, spread_out(sizes, report.problem.size), DROPPING_LEAVES * share)
+    try:
+        if not interrupted:
+            found = with_cases_dropped(report.problem, found, (1 - DROPPING_LEAVES) * share)
+    except KeyboardInterrupt:
+        interrupted = True
+    return replace(report, sizes=size_curve(report.problem, sorted(found), known=found), interrupted=interrupted)
+
+
+def _best_by_size(report: Report, sizes: Sequence[int], seconds: float) -> tuple[dict[int, Solution], bool]:
+    """The best tests of sizes, in this order, as far as there is time; and whether an interrupt has ended it."""
+    ends, found = time.monotonic() + seconds, dict[int, Solution]()
+    for done, size in enumerate(sizes):
+        left = max(ends - time.monotonic(), 0.0)
+        if left == 0 and found:
             break
+        each = min(max(left / (len(sizes) - done), seconds / SIZES_AT_LEAST), left)
         try:
-            found[size] = _best_of_size(report, size, finite_or_none(max(left, 0.0) / (len(sizes) - done)))
+            found[size] = _best_of_size(report, size, finite_or_none(each))
         except Infeasible:
             continue  # no test of so many cases keeps the rules
-        interrupted = found[size].limit is Limit.INTERRUPT
-    return replace(report, sizes=size_curve(problem, sorted(found), known=found), interrupted=interrupted)
+        if found[size].limit is Limit.INTERRUPT:
+            return found, True
+    return found, False
 
 
 def _best_of_size(report: Report, size: int, seconds: float | None) -> Solution:

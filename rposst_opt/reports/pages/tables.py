@@ -93,7 +93,8 @@ def sizes(report: Report) -> dict[str, Any]:
         return {"words": "The best achievable objective of every size. All are proved optimal."}
     words = (
         "The best test that was found of every size. Where it is not proved, better ones may exist: a whisker reaches "
-        "down to the proved bound. Sizes for which there was no time are left out."
+        "down to the proved bound. A larger test without its least useful cases stands in where that is better than "
+        "what was found. Sizes for which there was no time are left out."
     )
     return {"words": words}
 

@@ -16,11 +16,28 @@ const Charts = (() => {
   // Plotly reads a little HTML in its labels; names are shown as they are.
   const plain = (text) =>
     String(text).replace(/[&<>]/g, (character) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[character]);
+  // Names begin alike and end in what tells them apart more often than not: the middle goes.
   const shorten = (text, most = 18) => {
     const letters = [...String(text)];
-    return letters.length <= most ? String(text) : `${letters.slice(0, most - 1).join("")}…`;
+    if (letters.length <= most) return String(text);
+    const ending = Math.floor((most - 1) / 2);
+    return `${letters.slice(0, most - 1 - ending).join("")}…${letters.slice(letters.length - ending).join("")}`;
   };
   const tick = (text, most) => plain(shorten(text, most));
+  // Labels of an axis: names that differ have labels that differ, which are longer where they must be.
+  const ticks = (names, most) => {
+    const lengths = names.map(() => most);
+    for (;;) {
+      const labels = names.map((name, place) => shorten(name, lengths[place]));
+      const first = new Map();
+      labels.forEach((label, place) => first.has(label) || first.set(label, names[place]));
+      const shared = new Set(labels.filter((label, place) => first.get(label) !== names[place]));
+      if (shared.size === 0) return labels.map(plain);
+      labels.forEach((label, place) => {
+        if (shared.has(label)) lengths[place] += 1;
+      });
+    }
+  };
   const number = (value, digits = 6) => {
     if (value === null || value === undefined || Number.isNaN(value)) return "–";
     if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
@@ -138,5 +155,5 @@ const Charts = (() => {
     });
   }
 
-  return { add, paint, open, columns, columnsHover, colour, plain, tick, shorten, number, narrow, followTheme };
+  return { add, paint, open, columns, columnsHover, colour, plain, tick, ticks, shorten, number, narrow, followTheme };
 })();

@@ -15,6 +15,13 @@ const Explorer = (() => {
   const limit = () => Measures.cvar(settings.tailFraction);
   const objective = (measure) => Measures.value(measure, losses, data.scenarios.probability);
 
+  // Of the losses, worst first.
+  function weightsBy(measure) {
+    const { probability } = data.scenarios;
+    const { weights } = Measures.weigh(measure, order, probability);
+    return Measures.shared(weights, order, losses, probability, data.tieTolerance);
+  }
+
   const scenarioName = (scenario) =>
     `${plain(data.policies[data.scenarios.policy[scenario]])}, ${plain(data.targets[data.scenarios.target[scenario]])}`;
 
@@ -61,8 +68,8 @@ const Explorer = (() => {
     const ranks = order.map((_, place) => place + 1);
     const sorted = order.map((scenario) => losses[scenario]);
     const names = order.map(scenarioName);
-    const ours = Measures.weigh(drawn(), order, data.scenarios.probability).weights;
-    const theirs = Measures.weigh(limit(), order, data.scenarios.probability).weights;
+    const ours = weightsBy(drawn());
+    const theirs = weightsBy(limit());
     const heaviest = Measures.largest(ours);
     const seen = Math.max(
       Math.min(15, ranks.length),
@@ -182,7 +189,7 @@ const Explorer = (() => {
     for (const [name, measure] of Object.entries(measures)) {
       byId(`label-${name}`).textContent = measure.label;
       say(`objective-${name}`, objective(measure));
-      say(`heaviest-${name}`, Measures.weigh(measure, order, data.scenarios.probability).weights[0]);
+      say(`heaviest-${name}`, weightsBy(measure)[0]);
     }
   }
 

@@ -93,6 +93,24 @@ const Measures = (() => {
     return { weights, tails };
   }
 
+  // The same weights, where losses that tie with the worst among them share theirs, by their probabilities: nobody
+  // weighs more than who is just as bad.
+  function shared(weights, order, losses, probabilities, tolerance) {
+    const told = new Array(order.length);
+    for (let first = 0, end = 0; first < order.length; first = end) {
+      const worst = losses[order[first]];
+      let [weight, likely] = [0, 0];
+      for (end = first; end < order.length && worst - losses[order[end]] <= tolerance; end += 1) {
+        weight += weights[end];
+        likely += probabilities[order[end]];
+      }
+      for (let place = first; place < end; place += 1) {
+        told[place] = likely > 0 ? (weight * probabilities[order[place]]) / likely : weights[place];
+      }
+    }
+    return told;
+  }
+
   function value(measure, losses, probabilities) {
     const order = worstFirst(losses);
     const { weights } = weigh(measure, order, probabilities);
@@ -113,5 +131,5 @@ const Measures = (() => {
     return linear + 2 * quadratic * error;
   };
 
-  return { largest, least, mean, worst, cvar, kOfN, worstFirst, weigh, value, lossOf, slopeOf };
+  return { largest, least, mean, worst, cvar, kOfN, worstFirst, weigh, shared, value, lossOf, slopeOf };
 })();

@@ -2,7 +2,7 @@
 
 // The report's own charts; what is optimised, proved or judged in them are the package's numbers.
 const Report = (() => {
-  const { colour, plain, tick, number } = Charts;
+  const { colour, plain, tick, ticks, number } = Charts;
   const byId = (id) => document.getElementById(id);
   const COLOURS = "Cividis"; // told apart by all eyes, and in grey
   const FEW = 40; // as many names fit on an axis
@@ -24,7 +24,7 @@ const Report = (() => {
       ...settings,
     });
     const all = cases.map((_, place) => place);
-    const labels = (names) => names.map((name) => tick(name, narrow ? 10 : 22));
+    const labels = (names) => ticks(names, narrow ? 12 : 22);
     const marked = {
       type: "scatter",
       mode: "markers",
@@ -98,6 +98,7 @@ const Report = (() => {
 
   function scoresChart({ policies, small, smallRanks, full }, targets) {
     const { score, ranks } = full[target()];
+    const aim = tick(targets[target()], Charts.narrow("chart-scores") ? 18 : 24);
     const ends = [Measures.least, Measures.largest].map((end) => end([end(score), end(small)]));
     return {
       traces: [
@@ -123,7 +124,7 @@ const Report = (() => {
       ],
       layout: {
         showlegend: false,
-        xaxis: { title: { text: `full test's score (${tick(targets[target()], 24)})` } },
+        xaxis: { title: { text: `full test's score (${aim})` } },
         yaxis: { title: { text: "small test's score" } },
       },
     };
@@ -266,7 +267,7 @@ const Report = (() => {
   }
 
   function caseList(cases) {
-    const lines = cases.slice(0, 8).map((name) => tick(name, 40));
+    const lines = ticks(cases.slice(0, 8), 40);
     return [...lines, ...(cases.length > 8 ? [`and ${cases.length - 8} more`] : [])].join("<br>");
   }
 
