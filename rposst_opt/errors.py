@@ -105,6 +105,57 @@ def closest(name: object, known: Iterable[str]) -> str | None:
     return in_small_letters[found[0]] if found else None
 
 
+# Words for one thing; of those that are known, the first is meant. They are looked up before words that are spelt alike.
+SAME_WORDS = (
+    (
+        "out",
+        "csv",
+        "output",
+        "outfile",
+        "output-file",
+        "out-file",
+        "output-dir",
+        "out-dir",
+        "folder",
+        "directory",
+        "save",
+    ),
+    ("backend", "backends", "solver", "solvers", "algorithm"),
+    ("time-limit", "time-limit-seconds", "seconds", "minutes", "limit", "time", "timeout", "max-time", "max-seconds"),
+    ("jobs", "n-jobs", "processes", "workers"),
+    ("threads", "n-threads", "cores"),
+    ("size", "sizes", "n-cases", "subset-size", "test-size"),
+    ("force", "overwrite"),
+    ("seed", "random-state", "random-seed"),
+    ("require", "required-cases", "include"),
+    ("forbid", "forbidden-cases", "exclude"),
+    ("tail-fraction", "tail", "alpha", "cvar"),
+)
+ALIKE = 0.75  # from which share of letters in common on a name of an option is a slip of the pen
+
+
+def closest_option(name: str, known: Iterable[str]) -> str | None:
+    """The known option or argument that is meant by this name: another word for it, or the same, misspelt.
+
+    >>> closest_option("--solver", ["--scorer", "--backend"]), closest_option("--json", ["--n", "--noise"])
+    ('--backend', None)
+    >>> closest_option("time_limit", ["time_limit_seconds", "gap"]), closest_option("sise", ["size"])
+    ('time_limit_seconds', 'size')
+    """
+    plain_name = _plain(name)
+    by_plain = {_plain(each): each for each in known}
+    for words in SAME_WORDS:
+        meant = [word for word in words if word in by_plain] if plain_name in words else []
+        if meant:
+            return by_plain[meant[0]]
+    found = get_close_matches(plain_name, by_plain, n=1, cutoff=ALIKE)
+    return by_plain[found[0]] if found else None
+
+
+def _plain(name: str) -> str:
+    return name.lstrip("-").lower().replace("_", "-")
+
+
 def unknown(what: str, name: object, known: Iterable[str]) -> str:
     """A message about a name that is not known: what it may have meant, and all that are known.
 

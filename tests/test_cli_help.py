@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import typer
 from commands import Run
@@ -70,6 +71,16 @@ class TestSlips:
             ("solve results.csv --sise 2", "there is no option --sise: did you mean --size?"),
             ("solve results.csv --time-limt 3", "there is no option --time-limt: did you mean --time-limit?"),
             ("solve results.csv --wizardry", "there is no option --wizardry. See `rposst solve --help`."),
+            ("score test.json results.csv --outt s.csv", "there is no option --outt: did you mean --out?"),
+            ("solve results.csv --csv test.json", "there is no option --csv: did you mean --out?"),
+            ("solve results.csv --solver exact", "there is no option --solver: did you mean --backend?"),
+            ("agree results.csv --solver exact", "there is no option --solver: did you mean --backends?"),
+            ("solve results.csv --limit 3", "there is no option --limit: did you mean --time-limit?"),
+            ("compare results.csv --timeout 3", "there is no option --timeout: did you mean --time-limit?"),
+            ("budget results.csv --output curve.png", "there is no option --output: did you mean --out?"),
+            ("backends --out list.csv", "there is no option --out. See `rposst backends --help`."),
+            ("report results.csv --json", "there is no option --json. See `rposst report --help`."),
+            ("solve results.csv --no-rescal", "there is no option --no-rescal: did you mean --no-rescale?"),
             ("solve results.csv --size 2 more", "(more). See `rposst solve --help`."),
             ("solve results.csv --size 2 --backend exat", "unknown backend 'exat': did you mean 'exact'? Known: auto"),
             ("solve results.csv --size 2 --loss absolut", "unknown loss 'absolut': did you mean 'absolute'?"),
@@ -164,6 +175,17 @@ class TestWriting:
             assert (folder / name).stat().st_ino == before
             assert rposst(*command, "--force").code == 0
             assert (folder / name).stat().st_ino != before
+
+    def test_scores_and_agreement_have_an_out_that_is_their_csv(self, rposst: Run, folder: Path) -> None:
+        assert rposst("solve", "results.csv", "--size", "2", "--out", "test.json").code == 0
+        agree = ("agree", "results.csv", "--size", "2", "--backends", "exact")
+        for command in (("score", "test.json", "results.csv"), agree):
+            for option in ("--out", "--csv"):
+                assert rposst(*command, option, f"{command[0]}{option}.csv").code == 0
+            by_out, by_csv = (pd.read_csv(folder / f"{command[0]}{option}.csv") for option in ("--out", "--csv"))
+            assert not by_out.empty
+            lasting = [name for name in by_out if not name.endswith("seconds")]
+            assert list(by_out) == list(by_csv) and by_out[lasting].equals(by_csv[lasting])
 
     def test_what_is_read_is_not_written_over_even_by_force(self, rposst: Run) -> None:
         outcome = rposst("export", "results.csv", "--size", "2", "--out", "results.csv", "--force")

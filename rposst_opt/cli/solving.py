@@ -19,7 +19,7 @@ from rposst_opt.cli.reading import ReadingOptions, open_table, table_of_cells
 from rposst_opt.cli.running import BackendName, Scheduler, TimeLimit
 from rposst_opt.cli.showing import show_scores, show_solution
 from rposst_opt.cli.terminal import console, ending_at_a_second_interrupt, notice, progress_of_a_search
-from rposst_opt.cli.writing import AsJson, CsvFile, check_output, write_file, wrote
+from rposst_opt.cli.writing import AsJson, CsvOut, check_output, write_file, wrote
 from rposst_opt.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ def score(
     level: Level = 0.9,
     intervals: IntervalKind = "jackknife",
     strict: Strict = False,
-    csv: CsvFile = None,
+    csv: CsvOut = None,
     as_json: AsJson = False,
 ) -> None:
     """Apply a test to new policies: their scores with intervals, and their ranking, highest first.

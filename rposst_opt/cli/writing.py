@@ -22,6 +22,10 @@ CsvFile = Annotated[
     Path | None,
     typer.Option(metavar="FILE.csv", help="Write the table to this file as well.", rich_help_panel=OUTPUT),
 ]
+CsvOut = Annotated[
+    Path | None,
+    typer.Option("--out", "--csv", metavar="FILE.csv", help="Write the table to this file.", rich_help_panel=OUTPUT),
+]
 Force = Annotated[
     bool, typer.Option("--force", help="Write over files that are there already.", rich_help_panel=OUTPUT)
 ]
