@@ -1,6 +1,7 @@
 """How the command line reads: the order of commands and options in help, what a slip is answered, what is written."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -133,6 +134,36 @@ class TestSlips:
         told = rposst("solve", "results.csv", "--size", "2", "--seed", "3").told
         assert "no backend that `auto` chooses among has an option --seed. They have: " in told
 
+    @pytest.mark.parametrize(
+        ("call", "slip", "answer"),
+        [
+            (ro.agree, "time_limit", "agree has no argument 'time_limit': did you mean 'time_limit_seconds'?"),
+            (ro.compare, "time_limit", "compare has no argument 'time_limit': did you mean 'time_limit_seconds'?"),
+            (ro.compare, "solvers", "compare has no argument 'solvers': did you mean 'backends'?"),
+            (ro.validate, "fold", "validate has no argument 'fold': did you mean 'folds'?"),
+            (ro.validate, "wizardry", "validate has no argument 'wizardry'. It has: results, sizes, purpose, "),
+            (ro.fuzz, "problem", "fuzz has no argument 'problem': did you mean 'problems'?"),
+            (ro.Problem.from_results, "sise", "Problem.from_results has no argument 'sise': did you mean 'size'?"),
+            (ro.Problem.from_results, "beta", "has no argument 'beta': did you mean 'betas'?"),
+            (ro.Problem.from_results, "required", "has no argument 'required': did you mean 'required_cases'?"),
+        ],
+    )
+    def test_a_mistyped_argument_in_python_is_answered_by_the_one_that_is_meant(
+        self, call: Callable[..., object], slip: str, answer: str
+    ) -> None:
+        table = [[0.0, 1.0], [1.0, 0.0]]
+        first: dict[Callable[..., object], tuple[object, ...]] = {ro.fuzz: (), ro.validate: (table, [1])}
+        first |= dict.fromkeys((ro.agree, ro.compare), (ro.Problem(results=table, size=1),))
+        with pytest.raises(TypeError, match=re.escape(answer)):
+            call(*first.get(call, (table,)), **{slip: 1})
+
+    def test_a_problem_and_its_rules_name_the_right_argument(self) -> None:
+        with pytest.raises(TypeError, match="Problem has no argument 'ofset': did you mean 'offset'"):
+            ro.Problem(results=[[0.0, 1.0], [1.0, 0.0]], size=1, ofset=True)  # type: ignore[call-arg]
+        problem = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0]], size=1)
+        with pytest.raises(TypeError, match="Problem has no argument 'conflict': did you mean 'conflicts'"):
+            problem.with_rules(conflict=[[0, 1]])  # type: ignore[call-arg]
+
     @pytest.mark.parametrize("backend", ["auto", "exact"])
     def test_an_argument_in_python_too(self, backend: str) -> None:
         problem = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0]], size=1)
@@ -184,7 +215,7 @@ class TestWriting:
                 assert rposst(*command, option, f"{command[0]}{option}.csv").code == 0
             by_out, by_csv = (pd.read_csv(folder / f"{command[0]}{option}.csv") for option in ("--out", "--csv"))
             assert not by_out.empty
-            lasting = [name for name in by_out if not name.endswith("seconds")]
+            lasting = [name for name in by_out if not str(name).endswith("seconds")]
             assert list(by_out) == list(by_csv) and by_out[lasting].equals(by_csv[lasting])
 
     def test_what_is_read_is_not_written_over_even_by_force(self, rposst: Run) -> None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from rposst_opt.contract import Backend
-from rposst_opt.errors import ProblemError, unknown
+from rposst_opt.errors import ProblemError, names_arguments, unknown
 from rposst_opt.files.run_folders import write_source
 from rposst_opt.fuzzing.families import FAMILIES
 from rposst_opt.fuzzing.trials import TIME_LIMIT_SECONDS, Outcome, Row, Trial, versions_of, who_is_asked
@@ -82,6 +82,7 @@ class FuzzingReport:
         return counts.loc[list(dict.fromkeys(self.trials["backend"])), found]
 
 
+@names_arguments
 def fuzz(
     *,
     minutes: float = MINUTES,
