@@ -218,6 +218,24 @@ class TestWriting:
             lasting = [name for name in by_out if not str(name).endswith("seconds")]
             assert list(by_out) == list(by_csv) and by_out[lasting].equals(by_csv[lasting])
 
+    @pytest.mark.parametrize("option", ["--out", "--certificate"])
+    def test_a_test_is_not_written_to_what_is_called_a_table(self, rposst: Run, folder: Path, option: str) -> None:
+        outcome = rposst("solve", "results.csv", "--size", "2", option, "test.CSV")
+        assert (outcome.code, outcome.out) == (2, "") and not (folder / "test.CSV").exists()
+        assert f"{option} writes JSON, got 'test.CSV': name it .json" in outcome.err
+        assert "`rposst write-subset TEST.json --for csv`" in outcome.err
+
+    def test_scores_have_a_column_of_warnings_only_where_there_are_any(self, rposst: Run, folder: Path) -> None:
+        assert rposst("solve", "results.csv", "--size", "2", "--out", "test.json").code == 0
+        write_table(folder / "strange.csv", ["a", "b", "c"], ["p", "odd"], [[0.1, 9.0], [0.4, 9.0], [0.7, 9.0]])
+        widths = {}
+        for name in ("results.csv", "strange.csv"):
+            shown = rposst("score", "test.json", name).out.splitlines()
+            headings = next(line for line in shown if "policy" in line)
+            widths[name] = [cell.strip() for cell in re.split("[┃│]", headings)[1:-1]]
+        assert widths["results.csv"] == ["rank", "policy", "score"]
+        assert widths["strange.csv"][-1].startswith("unlike")
+
     def test_what_is_read_is_not_written_over_even_by_force(self, rposst: Run) -> None:
         outcome = rposst("export", "results.csv", "--size", "2", "--out", "results.csv", "--force")
         assert outcome.code == 2 and "results.csv: this file is read as input, and is not written over" in outcome.err

@@ -19,6 +19,7 @@ import rposst_opt.sklearn
 from docs.docstring_markup import as_markdown
 from docs.make_pictures import read_blocks, run_blocks
 from docs.site_hooks import COMMANDS, ELSEWHERE, commands_page, link_on_the_site, option_row
+from rposst_opt import backends
 from rposst_opt.cli import app
 from rposst_opt.cli.showing import _handles_words
 
@@ -223,12 +224,20 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_what_pages_say_about_installing_needs_no_package_index() -> None:
+    notebooks = sorted((ROOT / "docs" / "notebook").glob("first_test.*"))
+    assert len(notebooks) == 2
+    for path in (*PAGES, *notebooks):
+        assert not re.search(r"pip install ['\"]?rposst-opt", path.read_text(encoding="utf-8")), path
+
+
 def test_every_public_name_is_in_the_reference(site: Path) -> None:
     inventory = (site / "objects.inv").read_bytes().split(b"\n", 4)[4]
     listed = {line.split(" ")[0] for line in zlib.decompress(inventory).decode().splitlines()}
     homes = {"analysis": "reports.analysis", "plots": "reports.plots"}
     names = {f"rposst_opt.{homes.get(name, name)}" for name in ro.__all__ if name != "__version__"}
     names |= {f"rposst_opt.sklearn.{name}" for name in rposst_opt.sklearn.__all__}
+    names |= {f"rposst_opt.backends.{name}" for name in backends.__all__ if name not in ro.__all__}
     [folder] = formulations.__path__
     names |= {f"formulations.{path.stem}" for path in Path(folder).glob("*.py") if path.stem != "__init__"}
     assert names - listed == set()

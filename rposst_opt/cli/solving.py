@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rposst_opt.unseen.error_bars import LeftOut
 
 A_FEW_SECONDS = 8.0
+TABLES = (".csv", ".tsv", ".parquet", ".feather", ".xlsx", ".xls")
 
 
 def demo() -> None:
@@ -156,8 +157,9 @@ def solve(
     from rposst_opt.solution import Status
     from rposst_opt.unseen.error_bars import left_out_record
 
-    for path in (out, certificate):
+    for option, path in (("--out", out), ("--certificate", certificate)):
         if path is not None:
+            _check_is_no_table(option, path)
             check_output(path, options.files)
     stated = read_problem(options)
     problem, scale = stated.problem, stated.scale
@@ -228,6 +230,15 @@ def _unseen_record(left_out: "LeftOut") -> dict[str, Any]:
 def _given(**options: Any) -> dict[str, Any]:
     """Those options that were given: a backend may not know the others."""
     return {name: value for name, value in options.items() if value is not None and value is not False}
+
+
+def _check_is_no_table(option: str, path: Path) -> None:
+    """Refuse a name that would say of JSON that it is a table."""
+    if path.suffix.lower() in TABLES:
+        raise ProblemError(
+            f"{option} writes JSON, got {str(path)!r}: name it .json; a test's cases and weights become a table by "
+            "`rposst write-subset TEST.json --for csv`."
+        )
 
 
 def _write_certificate(path: Path, problem: "Problem", solution: "Solution") -> None:
