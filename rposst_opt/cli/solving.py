@@ -159,8 +159,8 @@ def solve(
 
     for option, path in (("--out", out), ("--certificate", certificate)):
         if path is not None:
-            _check_is_no_table(option, path)
             check_output(path, options.files)
+            _check_is_no_table(option, path)
     stated = read_problem(options)
     problem, scale = stated.problem, stated.scale
     ranking = _given(top=top, all_optimal=all_optimal)
