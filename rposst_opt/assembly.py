@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, NamedValues, as_numbers, in_order, read_only, some_names
-from rposst_opt.errors import ProblemError
+from rposst_opt.errors import ProblemError, check_arguments
 from rposst_opt.results import positions_of
 from rposst_opt.values.by_value import ByValue
 from rposst_opt.values.showing import brief_number, counted, listed, quoted
@@ -332,9 +332,7 @@ class GivenRules(TypedDict, total=False):
 
 def changed_rules(rules: Rules, given: GivenRules, case_names: Sequence[str]) -> Rules:
     """These rules with what is given in the place of what they had; None takes a rule away."""
-    unknown = given.keys() - GivenRules.__annotations__.keys()
-    if unknown:
-        raise TypeError(f"Problem has no argument {min(unknown)!r}")
+    check_arguments("Problem", given, GivenRules.__annotations__)
     position_of_name = {name: position for position, name in enumerate(case_names)}
     stated = {each.name: getattr(rules, each.name) for each in fields(rules)}
     if "costs" in given:

@@ -5,13 +5,16 @@ Every message names the thing, the rule, the value and the way out, on one line.
 """
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
+from functools import wraps
 from importlib.util import find_spec
-from inspect import currentframe
-from typing import TypeVar
+from inspect import currentframe, signature
+from typing import ParamSpec, TypeVar
 
 Kind = TypeVar("Kind")
+Asked = ParamSpec("Asked")
+Answer = TypeVar("Answer")
 
 
 class RposstError(Exception):
@@ -103,6 +106,72 @@ def closest(name: object, known: Iterable[str]) -> str | None:
     in_small_letters = {each.lower(): each for each in known}
     found = get_close_matches(str(name).lower(), in_small_letters, n=1)
     return in_small_letters[found[0]] if found else None
+
+
+# Words for one thing: of those that are known, the first is meant. They come before words that are spelt alike.
+SAME_WORDS = (
+    ("out", "csv", "output", "output-file", "out-file", "output-dir", "out-dir", "folder", "directory", "save"),
+    ("backend", "backends", "solver", "solvers", "algorithm"),
+    ("time-limit", "time-limit-seconds", "seconds", "minutes", "limit", "time", "timeout", "max-time", "max-seconds"),
+    ("jobs", "n-jobs", "processes", "workers"),
+    ("threads", "n-threads", "cores"),
+    ("size", "sizes", "n-cases", "subset-size", "test-size"),
+    ("force", "overwrite"),
+    ("seed", "random-state", "random-seed"),
+    ("require", "required-cases", "required", "include"),
+    ("forbid", "forbidden-cases", "forbidden", "exclude"),
+    ("tail-fraction", "tail", "alpha", "cvar"),
+)
+ALIKE = 0.75  # from which share of letters in common on a name of an option is a slip of the pen
+
+
+def closest_option(name: str, known: Iterable[str]) -> str | None:
+    """The known option or argument that is meant by this name: another word for it, or the same, misspelt.
+
+    >>> closest_option("--solver", ["--scorer", "--backend"]), closest_option("--json", ["--n", "--noise"])
+    ('--backend', None)
+    >>> closest_option("time_limit", ["time_limit_seconds", "gap"]), closest_option("sise", ["size"])
+    ('time_limit_seconds', 'size')
+    """
+    plain_name = _plain(name)
+    by_plain = {_plain(each): each for each in known}
+    for words in SAME_WORDS:
+        meant = [word for word in words if word in by_plain] if plain_name in words else []
+        if meant:
+            return by_plain[meant[0]]
+    found = get_close_matches(plain_name, by_plain, n=1, cutoff=ALIKE)
+    return by_plain[found[0]] if found else None
+
+
+def _plain(name: str) -> str:
+    return name.lstrip("-").lower().replace("_", "-")
+
+
+def check_arguments(who: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse a name that is none of an argument, as Python does, and say which one is meant.
+
+    >>> check_arguments("agree", ["time_limit"], ["backends", "time_limit_seconds"])
+    Traceback (most recent call last):
+    TypeError: agree has no argument 'time_limit': did you mean 'time_limit_seconds'?
+    """
+    names = list(known)
+    for name in given:
+        if name not in names:
+            meant = closest_option(name, names)
+            asked = f". It has: {', '.join(names)}." if meant is None else f": did you mean {meant!r}?"
+            raise TypeError(f"{who} has no argument {name!r}{asked}")
+
+
+def names_arguments(function: Callable[Asked, Answer]) -> Callable[Asked, Answer]:
+    """The same function, which answers an argument that it has not by the one that is meant."""
+    known = list(signature(function).parameters)
+
+    @wraps(function)
+    def wrapper(*values: Asked.args, **given: Asked.kwargs) -> Answer:
+        check_arguments(function.__name__, given, known)
+        return function(*values, **given)
+
+    return wrapper
 
 
 def unknown(what: str, name: object, known: Iterable[str]) -> str:

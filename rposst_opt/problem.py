@@ -8,7 +8,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
+from inspect import signature
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -31,7 +32,7 @@ from rposst_opt.arrays import (
 )
 from rposst_opt.assembly import GivenRules, Rows, Rule, RuleKind, Rules, SizeIs, changed_rules, rows_of
 from rposst_opt.efficient_test import EfficientTest
-from rposst_opt.errors import ProblemError, instance_of
+from rposst_opt.errors import ProblemError, check_arguments, instance_of
 from rposst_opt.losses import AbsoluteError, Loss, PiecewiseQuadratic
 from rposst_opt.measures import CVaR, Measure, check_tail_weight
 from rposst_opt.results import (
@@ -189,6 +190,7 @@ class Problem(ByValue, Shown):
         rules: Rules | None = None,
         **given: Unpack[GivenRules],
     ) -> None:
+        check_arguments("Problem", given, _arguments())
         set_field = object.__setattr__  # the fields are frozen for everyone else
         if is_frame(results):
             case_names = list(results.index) if case_names is None else case_names
@@ -271,6 +273,7 @@ class Problem(ByValue, Shown):
         >>> problem.results.max(), problem.scale, problem.target_names
         (np.float64(1.0), Scale(low=0.0, high=100.0), ('beta 0', 'beta 1'))
         """
+        check_arguments("Problem.from_results", stated, [*_arguments(), "rescale", "betas"])
         values, scale = to_unit_range(results) if rescale else (finite_table(results), Scale(0.0, 1.0))
         stated = {name: value for name, value in stated.items() if value is not None}
         if is_frame(results):
@@ -652,3 +655,9 @@ class Problem(ByValue, Shown):
         facts += [("offset", "allowed")] if self.offset else []
         facts += [("noise", f"with weight {brief_number(self.noise_weight)}")] if self.noise is not None else []
         return facts
+
+
+@cache
+def _arguments() -> tuple[str, ...]:
+    """What `Problem` can be given, rules included."""
+    return (*list(signature(Problem).parameters)[:-1], *GivenRules.__annotations__)

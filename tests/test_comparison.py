@@ -146,7 +146,7 @@ def test_what_is_told_after_the_answer_is_told_to_nobody() -> None:
 
 def test_with_an_offset_tests_are_told_of_as_those_of_the_users_problem() -> None:
     problem = replace(PROBLEM, offset=True)
-    comparison = ro.compare(problem, ["exact", "minimax-uniform"], seconds=20.0, warm_up=False)
+    comparison = ro.compare(problem, ["exact", "minimax-uniform"], time_limit_seconds=20.0, warm_up=False)
     assert [finding.verdict for finding in comparison.findings] == [ro.Verdict.AGREES] * 2
     for finding in comparison.findings:
         tests = [point.test for point in finding.profile if point.test is not None]
@@ -508,3 +508,15 @@ def test_gurobi_is_asked_for_solutions_and_bounds_by_its_own_codes(monkeypatch: 
         (GOOD, LEAST, -math.inf, 0),
         (GOOD, LEAST, 0.01, 3),
     ]
+
+
+def test_the_limit_of_time_is_called_as_elsewhere_and_its_former_name_is_understood() -> None:
+    problem = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0], [0.4, 0.4]], size=1)
+    limits = [
+        ro.compare(problem, ["exact"], warm_up=False, time_limit_seconds=7.0).seconds,
+        ro.compare(problem, ["exact"], warm_up=False, seconds=7.0).seconds,
+        ro.compare(problem, ["exact"], 7.0, warm_up=False).seconds,
+    ]
+    assert limits == [7.0] * 3
+    with pytest.raises(ro.ProblemError, match="`seconds` is the former name of `time_limit_seconds`: give one of them"):
+        ro.compare(problem, ["exact"], time_limit_seconds=7.0, seconds=8.0)

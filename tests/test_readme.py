@@ -19,8 +19,10 @@ import rposst_opt.sklearn
 from docs.docstring_markup import as_markdown
 from docs.make_pictures import read_blocks, run_blocks
 from docs.site_hooks import COMMANDS, ELSEWHERE, commands_page, link_on_the_site, option_row
+from rposst_opt import backends
 from rposst_opt.cli import app
 from rposst_opt.cli.showing import _handles_words
+from rposst_opt.files.samples import RESULTS, sample_text
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -66,11 +68,13 @@ def test_commands_of_the_readme_print_what_it_shows(rposst: Run) -> None:
         assert [line for line in shown.splitlines() if words_of(line) not in printed] == []
 
 
-def test_lines_of_the_table_are_those_of_the_sample() -> None:
-    shown = re.findall(r"^    (.+),\.\.\.$", README, flags=re.MULTILINE)
-    shipped = (ROOT / "rposst_opt/samples/results.csv").read_text().splitlines()
-    assert len(shown) == 5
-    assert all(line.startswith(beginning + ",") for line, beginning in zip(shipped, shown, strict=False))
+def test_the_readme_shows_ten_tasks_of_the_sample_as_they_are() -> None:
+    table = sample_text(RESULTS).splitlines()
+    block = README[README.index("    task,") :].split("\n\n")[0]
+    shown = [line.strip().split(",") for line in block.splitlines()]
+    assert len(shown) == 1 + 10
+    assert shown == [line.split(",")[: len(shown[0])] for line in table[: len(shown)]]
+    assert len(README.splitlines()) < 200
 
 
 # What the README is.
@@ -223,12 +227,37 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_the_reference_has_the_time_limits_of_all_commands() -> None:
+    rows = re.findall(r"^\| (`[^|]*`) \| (\d+|none) \| ", read("reference/backends.md"), flags=re.MULTILINE)
+    listed = {command: limit for commands, limit in rows for command in re.findall("`([a-z]+)`", commands)}
+    commands: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    limits = {
+        name: "none" if option.default is None else f"{option.default:g}"
+        for name, command in commands.items()
+        for option in command.params
+        if "--time-limit" in option.opts
+    }
+    assert listed == limits and "validate" not in limits and "reproduce" not in limits
+    [agree_limit] = [option.default for option in commands["report"].params if "--agree-time-limit" in option.opts]
+    [minutes] = [option.default for option in commands["referee"].params if "--minutes" in option.opts]
+    assert f"`--agree-time-limit`, {agree_limit:g}," in read("reference/backends.md")
+    assert f"`--minutes`, {minutes:g}," in read("reference/backends.md")
+
+
+def test_what_pages_say_about_installing_needs_no_package_index() -> None:
+    notebooks = sorted((ROOT / "docs" / "notebook").glob("first_test.*"))
+    assert len(notebooks) == 2
+    for path in (*PAGES, *notebooks):
+        assert not re.search(r"pip install ['\"]?rposst-opt", path.read_text(encoding="utf-8")), path
+
+
 def test_every_public_name_is_in_the_reference(site: Path) -> None:
     inventory = (site / "objects.inv").read_bytes().split(b"\n", 4)[4]
     listed = {line.split(" ")[0] for line in zlib.decompress(inventory).decode().splitlines()}
     homes = {"analysis": "reports.analysis", "plots": "reports.plots"}
     names = {f"rposst_opt.{homes.get(name, name)}" for name in ro.__all__ if name != "__version__"}
     names |= {f"rposst_opt.sklearn.{name}" for name in rposst_opt.sklearn.__all__}
+    names |= {f"rposst_opt.backends.{name}" for name in backends.__all__ if name not in ro.__all__}
     [folder] = formulations.__path__
     names |= {f"formulations.{path.stem}" for path in Path(folder).glob("*.py") if path.stem != "__init__"}
     assert names - listed == set()

@@ -136,7 +136,7 @@ def test_panels_share_what_grids_have_run(tmp_path: Path) -> None:
     panels = reproductions.Reproduction(
         place="", takes_tables=True, holdouts=(0.2,), sizes=(2,), draws=("error-panels",)
     )
-    reproductions._write_tables(tmp_path, reproductions._studies(panels, asked), asked)
+    reproductions._write_tables(tmp_path, panels, asked)
     assert ("choosing tests", 2, 2) in told
     assert ("choosing tests", 1, 2) not in told
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "parts").rglob("*.json")} == before

@@ -283,6 +283,7 @@ def test_the_command_says_what_python_says(rposst: Run, results: Path) -> None:
         (("--size", "13"), "--size must lie between 1 and the 12 test cases"),
         (("--size", "2", "--probabilities", "results.csv"), "--probabilities of held-out policies are not known"),
         (("--size", "2", "--groups", "results.csv"), "results.csv: "),
+        (("--size", "2", "--groups", "nowhere.csv"), "nowhere.csv: there is no such file"),
     ],
 )
 def test_bad_options_are_told_before_anything_is_run(

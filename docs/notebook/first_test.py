@@ -21,7 +21,7 @@ def _(mo):
     off on models that it has not seen, scores new models with intervals, and ends with the objective
     behind all that: k-of-N, and a moment of play against its antagonist.
 
-    It needs `pip install 'rposst-opt[figures]'`.
+    It needs `pip install '.[figures]'`, in a checkout of the repository.
     """)
     return
 

@@ -20,7 +20,7 @@ from operator import attrgetter
 from typing import Any
 
 from rposst_opt.contract import Backend, Capabilities
-from rposst_opt.errors import BackendNotFound, BackendUnavailable, ProblemError, closest, unknown
+from rposst_opt.errors import BackendNotFound, BackendUnavailable, ProblemError, closest_option, unknown
 
 logger = logging.getLogger("rposst_opt")
 
@@ -207,7 +207,7 @@ def make_backend(name: str, options: Mapping[str, Any]) -> Backend:
 def no_option(who_has_none: str, option: str, which: str, known: Iterable[str]) -> str:
     """A message about an option that nobody asked knows: what it may have meant, which they have, and who has it."""
     others = [name for name, entry in BACKENDS.items() if _is_sound(entry) and option in entry.options]
-    meant = None if others else closest(option, [*known, *OF_SOLVE])
+    meant = None if others else closest_option(option, [*known, *OF_SOLVE])
     asked = "." if meant is None else f": did you mean `{meant}`?"
     elsewhere = f" Backends that have `{option}`: {', '.join(others)}." if others else ""
     return f"{who_has_none} `{option}`{asked} {which}{elsewhere}"

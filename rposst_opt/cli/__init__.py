@@ -41,7 +41,6 @@ COMMANDS: dict[str, tuple[Callable[..., None] | typer.Typer, ...]] = {
     "Look closer": (explore,),
     "The paper": (domain, reproduce),
 }
-GO_ON_WHERE_THEY_STOPPED = (validate, referee, reproduce)  # what is in their folders is kept
 
 
 class FrontDoor(Group):
@@ -69,7 +68,7 @@ def _name_of(command: Callable[..., None] | typer.Typer) -> str:
 
 
 def _writes_files(command: Callable[..., None]) -> bool:
-    return bool({"out", "csv"} & set(signature(command).parameters)) and command not in GO_ON_WHERE_THEY_STOPPED
+    return bool({"out", "csv"} & set(signature(command).parameters))
 
 
 for panel, commands in COMMANDS.items():

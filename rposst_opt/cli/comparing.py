@@ -11,7 +11,7 @@ from rposst_opt.cli.parsing import listed
 from rposst_opt.cli.running import SECONDS_EACH, Backends, Threads
 from rposst_opt.cli.showing import show_agreement, show_backends, show_comparison
 from rposst_opt.cli.terminal import console, solvers_in_turn, spinner
-from rposst_opt.cli.writing import AsJson, CsvFile, check_output, check_picture, write_file, write_file_with, wrote
+from rposst_opt.cli.writing import AsJson, CsvOut, check_output, check_picture, write_file, write_file_with, wrote
 
 if TYPE_CHECKING:
     from rposst_opt.contract import Capabilities
@@ -34,7 +34,7 @@ def agree(
     backends: Backends = None,
     time_limit: EachTimeLimit = SECONDS_EACH,
     by_tuple: ByTuple = False,
-    csv: CsvFile = None,
+    csv: CsvOut = None,
     as_json: AsJson = False,
 ) -> None:
     """Run every backend on the same problem and say who agrees; exit 1 if somebody does not."""

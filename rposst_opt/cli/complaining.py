@@ -3,7 +3,8 @@
 import re
 from typing import Any
 
-from rposst_opt.errors import closest
+from rposst_opt.cli.commands import OLD_NAMES
+from rposst_opt.errors import closest, closest_option
 
 CHOICES = re.compile(r"'(?P<value>.*?)' is not one of (?P<choices>'.*')")
 
@@ -26,9 +27,10 @@ def in_our_words(error: Any) -> str:
 
 
 def _no_such_option(name: str, context: Any) -> str:
-    """There is no such option; if one is much like it, that is named."""
-    known = () if context is None else (each for option in context.command.get_params(context) for each in option.opts)
-    meant = closest(name, known)
+    """There is no such option; if one is meant by it, that is named."""
+    options = [] if context is None else context.command.get_params(context)
+    names = [each for option in options for each in (*option.opts, *option.secondary_opts) if each.startswith("-")]
+    meant = closest_option(name, [each for each in names if each not in OLD_NAMES])
     if meant is not None:
         return f"there is no option {name}: did you mean {meant}?"
     return f"there is no option {name}." + ("" if context is None else f" See `{context.command_path} --help`.")

@@ -10,7 +10,7 @@ from rposst_opt.cli.commands import OUTPUT, Command, Group
 from rposst_opt.cli.parsing import Number, listed, numbers
 from rposst_opt.cli.running import Jobs, Scheduler
 from rposst_opt.cli.terminal import console, notice, plain, progress_of_experiments
-from rposst_opt.cli.writing import can_overwrite, check_output, wrote
+from rposst_opt.cli.writing import can_overwrite, check_output, check_run_folder, wrote
 from rposst_opt.errors import BackendUnavailable, ProblemError, unknown
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rposst_opt.experiments.reproductions import Request
 
 Part = TypeVar("Part")
+WRITTEN = (".csv", ".gz", ".png", ".svg")  # how the names of a reproduction's tables and figures end
 
 domain = typer.Typer(
     help="Write a domain's result matrix to a file.",
@@ -235,15 +236,29 @@ def _carry_out(name: str, request: "Request") -> tuple[list[Path], list[str]]:
     from rposst_opt.experiments import reproductions
 
     if name != reproductions.ALL:
+        _check_folder(name, request)
         return reproductions.reproduce(name, request), []
     written: list[Path] = []
     left_out: list[str] = []
-    for each in reproductions.names_for_all(request):
+    names = reproductions.names_for_all(request)
+    for each in names:
+        _check_folder(each, request)
+    for each in names:
         try:
             written += reproductions.reproduce(each, request)
         except BackendUnavailable as error:
             left_out.append(f"{each} was left out: {error}")
     return written, left_out
+
+
+def _check_folder(name: str, request: "Request") -> None:
+    """Refuse a folder with tables of another run."""
+    from rposst_opt.experiments.reproductions import SOURCE_FORMAT, asked_of
+
+    asked, folder = asked_of(name, request), request.folder / name
+    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    tables = [path.name for path in files if path.suffix in WRITTEN]
+    check_run_folder(folder, tables, SOURCE_FORMAT, asked)
 
 
 def _known_methods(text: str) -> tuple[str, ...]:

@@ -11,7 +11,15 @@ from rposst_opt.cli.options import ProblemOptions, Stated, read_problem, source_
 from rposst_opt.cli.parsing import numbers
 from rposst_opt.cli.running import SECONDS_EACH, TimeLimit
 from rposst_opt.cli.terminal import console, plain, progress_of_experiments, spinner
-from rposst_opt.cli.writing import AsJson, CsvFile, check_output, check_picture, write_file, write_file_with
+from rposst_opt.cli.writing import (
+    AsJson,
+    CsvFile,
+    check_folder,
+    check_output,
+    check_picture,
+    write_file,
+    write_file_with,
+)
 from rposst_opt.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -141,7 +149,7 @@ def forms(
     from rposst_opt.files.records import as_json as to_json
 
     if out is not None:
-        _check_folder(out, count, [*options.files, *(previous or ())])
+        check_folder(out, map(_file_of, range(1, count + 1)), [*options.files, *(previous or ())])
     stated = read_problem(options)
     used = [EfficientTest.load(path) for path in previous or ()]
     with spinner() as tell:
@@ -162,17 +170,8 @@ def forms(
         _show_forms(console(), found)
 
 
-def _check_folder(folder: Path, count: int, inputs: list[Path]) -> None:
-    """Refuse, before anything is run, a folder that is none, or that has forms already."""
-    if folder.exists() and not folder.is_dir():
-        raise ProblemError(f"{folder}: this is a file, not a folder: name a folder.")
-    if folder.is_dir():
-        for number in range(1, count + 1):
-            check_output(_file_of(folder, number), inputs)
-
-
-def _file_of(folder: Path, number: int) -> Path:
-    return folder / f"form-{number}.json"
+def _file_of(number: int) -> str:
+    return f"form-{number}.json"
 
 
 def _write_forms(folder: Path, options: ProblemOptions, stated: Stated, found: "Forms") -> None:
@@ -185,7 +184,7 @@ def _write_forms(folder: Path, options: ProblemOptions, stated: Stated, found: "
     for number, test in enumerate(found.tests, start=1):
         solution = judge(stated.problem, Candidate(test=test, lower_bound=-math.inf), "forms", 1e-9, found.seconds)
         record = solution_record(stated.problem, solution, stated.scale, source_of(options, stated, {}))
-        write_file(_file_of(folder, number), as_json(record) + "\n")
+        write_file(folder / _file_of(number), as_json(record) + "\n")
 
 
 def _show_forms(out: "Console", found: "Forms") -> None:

@@ -11,7 +11,7 @@ from rposst_opt.cli.commands import DRAWN, OUTPUT, RUN
 from rposst_opt.cli.parsing import listed
 from rposst_opt.cli.running import Scheduler
 from rposst_opt.cli.terminal import console, notice, plain
-from rposst_opt.cli.writing import AsJson, wrote
+from rposst_opt.cli.writing import AsJson, check_run_folder, wrote
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,18 +81,22 @@ def referee(
     as_json: AsJson = False,
 ) -> None:
     """Draw problems that are hard on solvers, and make small what one is wrong about; exit 1 if there is any."""
-    from rposst_opt.fuzzing.run import fuzz
+    from rposst_opt.fuzzing.run import SOURCE_FORMAT, TRIALS, asked_of, fuzz
     from rposst_opt.solvers.cluster import check_cluster
 
     if scheduler is not None:
         check_cluster()
+    drawn_from = None if families is None else listed(families)
+    asked = None if backends is None else listed(backends)
+    if out is not None:
+        check_run_folder(out, [TRIALS], SOURCE_FORMAT, asked_of(seed, drawn_from, asked, time_limit))
     with _telling() as tell:
         report = fuzz(
             minutes=minutes,
             problems=problems,
             seed=seed,
-            families=None if families is None else listed(families),
-            backends=None if backends is None else listed(backends),
+            families=drawn_from,
+            backends=asked,
             time_limit_seconds=time_limit,
             folder=out,
             jobs=jobs,

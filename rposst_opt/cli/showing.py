@@ -80,13 +80,14 @@ def show_scores(out: "Console", scored: dict[str, Any], n_cases: int) -> None:
     if has_intervals:
         shown.add_column(f"{scored['level']:.0%} interval", justify="right")
         shown.add_column("ranks", justify="right")
-    if any(row.get("unlike") for row in rows):
+    is_flagged = any(row.get("unlike") for row in rows)
+    if is_flagged:
         shown.add_column("unlike what was seen", overflow="fold")
     for row in rows:
         cells = [str(row["rank"]), plain(row["policy"]), f"{row['score']:.6g}"]
         if has_intervals:
             cells += [_interval_words(row), f"{row['best_rank']} to {row['worst_rank']}"]
-        shown.add_row(*cells, row.get("unlike") or "")
+        shown.add_row(*cells, *([row.get("unlike") or ""] if is_flagged else []))
     out.print(shown)
     if not has_intervals:
         out.print("The file has no error bars: `rposst solve --error-bars` makes them.", markup=False)

@@ -19,7 +19,7 @@ from rposst_opt.cli.reading import ReadingOptions, open_table, table_of_cells
 from rposst_opt.cli.running import BackendName, Scheduler, TimeLimit
 from rposst_opt.cli.showing import show_scores, show_solution
 from rposst_opt.cli.terminal import console, ending_at_a_second_interrupt, notice, progress_of_a_search
-from rposst_opt.cli.writing import AsJson, CsvFile, check_output, write_file, wrote
+from rposst_opt.cli.writing import AsJson, CsvOut, check_output, write_file, wrote
 from rposst_opt.errors import ProblemError
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rposst_opt.unseen.error_bars import LeftOut
 
 A_FEW_SECONDS = 8.0
+TABLES = (".csv", ".tsv", ".parquet", ".feather", ".xlsx", ".xls")
 
 
 def demo() -> None:
@@ -156,9 +157,10 @@ def solve(
     from rposst_opt.solution import Status
     from rposst_opt.unseen.error_bars import left_out_record
 
-    for path in (out, certificate):
+    for option, path in (("--out", out), ("--certificate", certificate)):
         if path is not None:
             check_output(path, options.files)
+            _check_is_no_table(option, path)
     stated = read_problem(options)
     problem, scale = stated.problem, stated.scale
     ranking = _given(top=top, all_optimal=all_optimal)
@@ -235,6 +237,15 @@ def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None and value is not False}
 
 
+def _check_is_no_table(option: str, path: Path) -> None:
+    """Refuse a name that would say of JSON that it is a table."""
+    if path.suffix.lower() in TABLES:
+        raise ProblemError(
+            f"{option} writes JSON, got {str(path)!r}: name it .json; a test's cases and weights become a table by "
+            "`rposst write-subset TEST.json --for csv`."
+        )
+
+
 def _write_certificate(path: Path, problem: "Problem", solution: "Solution") -> None:
     """Write the proof, or say that there is none to write."""
     from rposst_opt.files.records import as_json, certificate_record
@@ -276,7 +287,7 @@ def score(
     level: Level = 0.9,
     intervals: IntervalKind = "jackknife",
     strict: Strict = False,
-    csv: CsvFile = None,
+    csv: CsvOut = None,
     as_json: AsJson = False,
 ) -> None:
     """Apply a test to new policies: their scores with intervals, and their ranking, highest first.

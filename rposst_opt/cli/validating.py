@@ -1,29 +1,32 @@
 """Truth on policies that nobody has seen: ``rposst validate``."""
 
+import hashlib
 import os
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from rposst_opt.cli.commands import OUTPUT, TRIALS
-from rposst_opt.cli.options import ProblemOptions, purpose_of, read_problem, table_digest, takes_problem
+from rposst_opt.cli.options import ProblemOptions, Stated, purpose_of, read_problem, table_digest, takes_problem
 from rposst_opt.cli.parsing import listed
+from rposst_opt.cli.reading import ReadingOptions
 from rposst_opt.cli.running import Jobs, Scheduler
 from rposst_opt.cli.terminal import console, notice, plain, progress_of_experiments
-from rposst_opt.cli.writing import AsJson, wrote
+from rposst_opt.cli.writing import AsJson, check_run_folder, wrote
 from rposst_opt.errors import ProblemError
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.console import Console
 
     from rposst_opt.unseen.procedures import Purpose
     from rposst_opt.unseen.recommendation import Recommendation
     from rposst_opt.unseen.validation import Validation
 
+FIGURE = "errors.png"
 SHOWN = 6  # ways of each kind and size, the best ones
 
 Selections = Annotated[
@@ -102,18 +105,25 @@ def validate(
 
     if scheduler is not None:
         check_cluster()
-    table, purpose = _read_purpose(options)
+    stated, purpose = _read_purpose(options)
+    table = stated.table
+    trials: dict[str, Any] = {
+        "selections": _able(purpose) if selections is None else tuple(listed(selections)),
+        "estimators": ESTIMATORS if estimators is None else tuple(listed(estimators)),
+        "folds": folds,
+        "replicas": replicas,
+        "seed": seed,
+    }
+    asked = _asked(options, stated, groups) | {"size": sizes} | trials
+    if out is not None:
+        _check_folder(out, stated, asked, [*options.files, *([] if groups is None else [groups])])
     with progress_of_experiments() as tell:
         found = unseen.validate(
             table,
             sizes,
             purpose=purpose,
-            selections=_able(purpose) if selections is None else tuple(listed(selections)),
-            estimators=ESTIMATORS if estimators is None else tuple(listed(estimators)),
             groups=None if groups is None else read_groups(groups, list(table.columns)),
-            folds=folds,
-            replicas=replicas,
-            seed=seed,
+            **trials,
             jobs=jobs or os.cpu_count() or 1,
             scheduler=scheduler,
             folder=None if out is None else out / "done",
@@ -122,22 +132,46 @@ def validate(
     kinds = [kind for kind in Kind if kind.value in set(found.summary["kind"])]
     advice = [recommend(found, kind) for kind in kinds]
     if out is not None:
-        _write(out, found, table_digest(table))
-        wrote(out, "tables of all trials" + (", and the figure errors.png." if find_spec("matplotlib") else "."))
+        _write(out, found, table_digest(table), asked)
+        wrote(out, "tables of all trials" + (f", and the figure {FIGURE}." if find_spec("matplotlib") else "."))
     if as_json:
         _print_json(found, advice)
         return
     _show(console(), found, advice)
 
 
-def _read_purpose(options: ProblemOptions) -> "tuple[pd.DataFrame, Purpose]":
-    """The results as they are in the file, and what tests are for."""
+def _read_purpose(options: ProblemOptions) -> "tuple[Stated, Purpose]":
+    """The problem with the results as they are in the file, and what tests are for."""
     if options.probabilities is not None:
         raise ProblemError("--probabilities of held-out policies are not known: `rposst validate` takes none.")
     if options.regularise == "auto":
         raise ProblemError("--regularise auto would look at held-out policies: `rposst validate` takes numbers only.")
     stated = read_problem(options)
-    return stated.table, purpose_of(options, stated)
+    return stated, purpose_of(options, stated)
+
+
+def _asked(options: ProblemOptions, stated: Stated, groups: Path | None) -> dict[str, Any]:
+    """What the options ask of tests, apart from the table; of a file, what is in it, whatever its name."""
+    from rposst_opt.values.digests import numbers_digest
+
+    own = [field for field in fields(options) if field.name not in {each.name for each in fields(ReadingOptions)}]
+    given = {field.name: getattr(options, field.name) for field in own if getattr(options, field.name) != field.default}
+    asked = {name: _digest(value) if isinstance(value, Path) else value for name, value in given.items()}
+    noise = {} if stated.noise is None else {"noise": numbers_digest(stated.noise)}
+    return asked | noise | ({} if groups is None else {"groups": _digest(groups)})
+
+
+def _digest(path: Path) -> str:
+    from rposst_opt.text_files import read_bytes
+
+    return hashlib.sha256(read_bytes(path)).hexdigest()
+
+
+def _check_folder(out: Path, stated: Stated, asked: dict[str, Any], inputs: Sequence[Path]) -> None:
+    """Refuse a folder with tables of another run."""
+    from rposst_opt.unseen.validation_files import SOURCE_FORMAT, TABLES, asked_of
+
+    check_run_folder(out, [*TABLES, FIGURE], SOURCE_FORMAT, asked_of(table_digest(stated.table), asked), inputs)
 
 
 def _able(purpose: "Purpose") -> tuple[str, ...]:
@@ -162,18 +196,19 @@ def _able(purpose: "Purpose") -> tuple[str, ...]:
     return tuple(able)
 
 
-def _write(folder: Path, found: "Validation", table_sha256: str) -> None:
+def _write(folder: Path, found: "Validation", table_sha256: str, asked: dict[str, Any]) -> None:
     """Tidy tables, and a figure where matplotlib is installed."""
     from rposst_opt.files.writing import write_with
     from rposst_opt.unseen.validation_files import write_validation
 
-    write_validation(folder, found, table_sha256)
+    (folder / FIGURE).unlink(missing_ok=True)  # one of an earlier run would not go with the tables
+    write_validation(folder, found, table_sha256, asked)
     if find_spec("matplotlib") is None:
         notice("No figure was drawn: pip install 'rposst-opt[figures]'")
         return
     from rposst_opt.reports import plots
 
-    write_with(folder / "errors.png", lambda path: plots.validation(found.summary).savefig(path, dpi=150))
+    write_with(folder / FIGURE, lambda path: plots.validation(found.summary).savefig(path, dpi=150))
 
 
 def _print_json(found: "Validation", advice: "list[Recommendation]") -> None:

@@ -1,6 +1,6 @@
 """What may be written, and what was? The options that all commands share that write files, and their checks."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from functools import wraps
 from inspect import Parameter, signature
@@ -21,6 +21,10 @@ AsJson = Annotated[
 CsvFile = Annotated[
     Path | None,
     typer.Option(metavar="FILE.csv", help="Write the table to this file as well.", rich_help_panel=OUTPUT),
+]
+CsvOut = Annotated[
+    Path | None,
+    typer.Option("--out", "--csv", metavar="FILE.csv", help="Write the table to this file.", rich_help_panel=OUTPUT),
 ]
 Force = Annotated[
     bool, typer.Option("--force", help="Write over files that are there already.", rich_help_panel=OUTPUT)
@@ -58,6 +62,33 @@ def check_output(out: Path, inputs: Iterable[Path] = ()) -> None:
             raise ProblemError(f"{named(out)}: this file is read as input, and is not written over: name another.")
     if out.exists() and not _may_overwrite.get():
         raise ProblemError(f"{named(out)} exists already, and is not written over: name another, or give --force.")
+
+
+def check_folder(folder: Path, names: Iterable[str], inputs: Iterable[Path] = ()) -> None:
+    """Refuse, before anything is run, a folder that is none, or a file in it that `check_output` refuses."""
+    from rposst_opt.text_files import named
+
+    if folder.exists() and not folder.is_dir():
+        raise ProblemError(f"{named(folder)}: this is a file, not a folder: name a folder.")
+    if folder.is_dir():
+        for name in names:
+            check_output(folder / name, inputs)
+
+
+def check_run_folder(
+    folder: Path, tables: Iterable[str], written_format: str, asked: Mapping[str, Any], inputs: Iterable[Path] = ()
+) -> None:
+    """Refuse, before anything is run, a folder with tables of another run; the same run may go on in its own."""
+    from rposst_opt.files.run_folders import SOURCE, check_same_run
+
+    names = list(tables)
+    if not _may_overwrite.get():
+        check_same_run(folder, names, written_format, asked)
+    before = _may_overwrite.set(True)  # of what is left, only inputs and what is no file are refused
+    try:
+        check_folder(folder, [*names, SOURCE], inputs)
+    finally:
+        _may_overwrite.reset(before)
 
 
 def check_picture(out: Path, inputs: Iterable[Path]) -> None:

@@ -9,7 +9,7 @@ and `checkpoints`), and the 2012 limit poker table (any table of a competition c
 
 import gzip
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,8 +25,10 @@ from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.experiments.methods import METHODS, REFERENCE
 from rposst_opt.experiments.protocol import HOLDOUTS, REPLICAS, SIZES, tuning_problem
 from rposst_opt.experiments.studies import SEED, Cell, Study
+from rposst_opt.files.run_folders import write_source
 from rposst_opt.files.writing import write_atomically, write_table, write_with
 from rposst_opt.unseen.runner import Tell, run_tasks
+from rposst_opt.values.digests import results_digest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -184,6 +186,7 @@ REPRODUCTIONS: dict[str, Reproduction] = {
     ),
 }
 ALL = "all"
+SOURCE_FORMAT = "rposst-reproduction-source/1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,19 +224,43 @@ class Request:
         return self._made[domain]
 
 
+def asked_of(name: str, request: Request) -> dict[str, Any]:
+    """What tells a run from others that write other tables to the same folder."""
+    return _source(_known(name), request)
+
+
+def _source(asked: Reproduction, request: Request) -> dict[str, Any]:
+    poker = request.poker if asked.takes_tables else {}
+    options = {
+        "replicas": asked.replicas if request.replicas is None else request.replicas,
+        "sizes": asked.sizes if request.sizes is None else request.sizes,
+        "holdouts": asked.holdouts if request.holdouts is None else request.holdouts,
+        "methods": request.methods,
+        "every_error": request.every_error,
+        "table": {
+            domain: results_digest(list(table.index), list(table.columns), table.to_numpy(dtype=float))
+            for domain, table in poker.items()
+        },
+    }
+    return {"options": options}
+
+
+def _known(name: str) -> Reproduction:
+    if name not in REPRODUCTIONS:
+        raise ProblemError(unknown("name", name, [*REPRODUCTIONS, ALL]))
+    return REPRODUCTIONS[name]
+
+
 def reproduce(name: str, request: Request) -> list[Path]:
     """Run what a figure or table needs, write its tables, draw it, and say which files were written."""
     from rposst_opt.experiments.figures import draw
 
-    if name not in REPRODUCTIONS:
-        raise ProblemError(unknown("name", name, [*REPRODUCTIONS, ALL]))
-    asked = REPRODUCTIONS[name]
+    asked = _known(name)
     if asked.takes_tables and not asked.domains and not request.poker:
         raise ProblemError(f"{name} needs {asked.needs}.")
     folder = request.folder / name
     folder.mkdir(parents=True, exist_ok=True)
-    studies = _studies(asked, request)
-    written = (_write_runtimes if asked.timed else _write_tables)(folder, studies, request)
+    written = (_write_runtimes if asked.timed else _write_tables)(folder, asked, request)
     for drawing in asked.draws:
         request.tell(f"drawing {drawing}", 0, 1)
         written += draw(drawing, folder)
@@ -265,16 +292,18 @@ def _studies(asked: Reproduction, request: Request) -> list[Study]:
     return studies
 
 
-def _write_tables(folder: Path, studies: Sequence[Study], request: Request) -> list[Path]:
+def _write_tables(folder: Path, asked: Reproduction, request: Request) -> list[Path]:
     """Run all tasks of all studies together, and write what came of them."""
     import pandas as pd
 
+    studies = _studies(asked, request)
     cells = [(study, cell) for study in studies for cell in study.cells()]
     tasks = [study.task(cell) for study, cell in cells]
     choices = run_tasks(
         tasks, request.folder / "parts", jobs=request.jobs, scheduler=request.scheduler, tell=request.tell
     )
     request.tell("writing tables", 0, 1)
+    write_source(folder, SOURCE_FORMAT, _source(asked, request))
     parts: dict[str, list[pd.DataFrame]] = {"selections": [], "curves": [], "summary": [], "errors": []}
     written = []
     for study in studies:
@@ -316,11 +345,12 @@ def _write_csv(path: Path, frame: "pd.DataFrame") -> Path:
     return path
 
 
-def _write_runtimes(folder: Path, studies: Sequence[Study], request: Request) -> list[Path]:
+def _write_runtimes(folder: Path, asked: Reproduction, request: Request) -> list[Path]:
     """Time the reference method and the exact solver, one at a time on all cores, and set the paper's times beside."""
     import pandas as pd
 
     rows = []
+    studies = _studies(asked, request)
     cells = [(study, holdout, size) for study in studies for holdout in study.holdouts for size in study.sizes]
     for place, (study, holdout, size) in enumerate(cells):
         request.tell("timing", place, len(cells))
@@ -340,6 +370,7 @@ def _write_runtimes(folder: Path, studies: Sequence[Study], request: Request) ->
             sizes = problems[0].n_cases, problems[0].n_policies, size
             rows.append((study.name, holdout, *sizes, label, median(seconds), paper))
     columns = ["domain", "holdout", "cases", "tuning_policies", "size", "method", "seconds", "paper_seconds_16_cores"]
+    write_source(folder, SOURCE_FORMAT, _source(asked, request))
     return [_write_csv(folder / "runtimes.csv", pd.DataFrame(rows, columns=columns))]
 
 

@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from rposst_opt.contract import Backend
-from rposst_opt.errors import ProblemError, unknown
+from rposst_opt.errors import ProblemError, names_arguments, unknown
+from rposst_opt.files.run_folders import write_source
 from rposst_opt.fuzzing.families import FAMILIES
 from rposst_opt.fuzzing.trials import TIME_LIMIT_SECONDS, Outcome, Row, Trial, versions_of, who_is_asked
 from rposst_opt.referee.findings import Verdict
@@ -25,6 +26,7 @@ from rposst_opt.text_files import write_atomically
 from rposst_opt.unseen.runner import run_tasks
 
 DONE, TRIALS = "done", "trials.csv"
+SOURCE_FORMAT = "rposst-referee-source/1"
 MOST_FOLDERS = 3  # for one solver and one kind of contradiction, or its crashes
 WRITING_SECONDS = 20.0  # between two writings of the table
 TRIALS_PER_JOB, TRIALS_ON_A_CLUSTER = 4, 64  # that are handed out together
@@ -80,6 +82,7 @@ class FuzzingReport:
         return counts.loc[list(dict.fromkeys(self.trials["backend"])), found]
 
 
+@names_arguments
 def fuzz(
     *,
     minutes: float = MINUTES,
@@ -125,10 +128,11 @@ def fuzz(
     """
     _check(minutes, problems, families)
     asked = who_is_asked(backends)
+    source = asked_of(seed, families, backends, time_limit_seconds)
     plan = Trial(family="", seed=0, backends=asked, versions=versions_of(asked), time_limit_seconds=time_limit_seconds)
     drawn = _drawn(plan, seed, list(FAMILIES) if families is None else families)
     batch = TRIALS_ON_A_CLUSTER if scheduler is not None else 1 if jobs == 1 else TRIALS_PER_JOB * jobs
-    record = _Record(folder, tell)
+    record = _Record(folder, source, tell)
     try:
         while record.seconds < 60 * minutes and record.n_outcomes < (math.inf if problems is None else problems):
             count = batch if problems is None else min(batch, problems - record.n_outcomes)
@@ -138,6 +142,22 @@ def fuzz(
     finally:
         record.write()
     return record.report()
+
+
+def asked_of(
+    seed: int,
+    families: Sequence[str] | None,
+    backends: Sequence[str | Backend] | None,
+    time_limit_seconds: float,
+) -> dict[str, Any]:
+    """What tells a run from others whose trials are not its own; a longer one goes on with a shorter one."""
+    options = {
+        "seed": seed,
+        "families": list(FAMILIES if families is None else families),
+        "backends": [each if isinstance(each, str) else repr(each) for each in who_is_asked(backends)],
+        "time_limit_seconds": time_limit_seconds,
+    }
+    return {"options": options}
 
 
 def _check(minutes: float, problems: int | None, families: Sequence[str] | None) -> None:
@@ -159,8 +179,8 @@ def _drawn(plan: Trial, seed: int, families: Sequence[str]) -> Iterator[Trial]:
 class _Record:
     """What is known so far, and its folder."""
 
-    def __init__(self, folder: Path | None, tell: Callable[[News], None] | None) -> None:
-        self._folder, self._tell = folder, tell
+    def __init__(self, folder: Path | None, source: Mapping[str, Any], tell: Callable[[News], None] | None) -> None:
+        self._folder, self._source, self._tell = folder, source, tell
         self._rows: list[Row] = []
         self._folders: dict[str, dict[str, str]] = {}
         self._told: Counter[tuple[str, str]] = Counter()
@@ -209,7 +229,8 @@ class _Record:
         return FuzzingReport(pd.DataFrame(self._rows), self._folders)
 
     def write(self) -> None:
-        """Write the table, whole."""
+        """Write the table, whole, and of which run it is."""
         self._written = time.monotonic()
         if self._folder is not None and self._rows:
+            write_source(self._folder, SOURCE_FORMAT, self._source)
             write_atomically(self._folder / TRIALS, pd.DataFrame(self._rows).to_csv(index=False))

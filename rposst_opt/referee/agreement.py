@@ -30,7 +30,7 @@ from rposst_opt.arrays import on_the_simplex
 from rposst_opt.backends import BACKENDS, entry_of, judge, make_backend, name_of, why_unusable
 from rposst_opt.contract import Backend, Candidate, Capabilities, Limit, Progress
 from rposst_opt.efficient_test import EfficientTest
-from rposst_opt.errors import BackendFailure, ProblemError, RposstError
+from rposst_opt.errors import BackendFailure, ProblemError, RposstError, names_arguments
 from rposst_opt.feasibility import check_feasible
 from rposst_opt.problem import Problem
 from rposst_opt.referee.evidence import weigh_evidence
@@ -47,6 +47,7 @@ Heard = Callable[[str, float, Progress], None]  # a backend's name, its seconds 
 PATIENCE_SECONDS = 30.0  # how long beyond its limit a backend is waited for; compiling does not count
 
 
+@names_arguments
 def agree(
     problem: Problem,
     backends: Sequence[str | Backend] | None = None,

@@ -16,7 +16,7 @@ import pandas as pd
 
 from rposst_opt.backends import BACKENDS
 from rposst_opt.contract import Backend
-from rposst_opt.errors import ProblemError
+from rposst_opt.errors import ProblemError, names_arguments
 from rposst_opt.problem import Problem
 from rposst_opt.referee.agreement import (
     PATIENCE_SECONDS,
@@ -149,10 +149,11 @@ class Comparison(ByValue, Shown):
         return html_table("Objectives and bounds against time", (*names, "verdict"), rows, most=len(rows))
 
 
+@names_arguments
 def compare(
     problem: Problem,
     backends: Sequence[str | Backend] | None = None,
-    seconds: float = TIME_LIMIT_SECONDS,
+    time_limit_seconds: float = TIME_LIMIT_SECONDS,
     *,
     threads: int = 1,
     warm_up: bool = True,
@@ -161,6 +162,7 @@ def compare(
     progress: Callable[[str], None] | None = None,
     heard: Heard | None = None,
     found: Callable[[Finding], None] | None = None,
+    seconds: float | None = None,
 ) -> Comparison:
     """Run solvers on a problem, one after the other, and keep what each knew when.
 
@@ -169,7 +171,7 @@ def compare(
     problem : Problem
     backends : sequence of str or Backend, optional
         As for `agree`; by default those that it asks, and `local-search`.
-    seconds : float
+    time_limit_seconds : float
         For each backend.
     threads : int
         For each backend that is given by its name and has such an option; others do as they like.
@@ -177,12 +179,14 @@ def compare(
         Ask each backend once before, with no time at all, so that its time does not have the loading of its code.
     patience_seconds, most_bytes, progress, heard, found
         As for `agree`.
+    seconds : float, optional
+        The former name of `time_limit_seconds`.
 
     Examples
     --------
     >>> import rposst_opt as ro
     >>> problem = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0], [0.4, 0.4]], size=1)
-    >>> comparison = ro.compare(problem, ["exact", "scipy-milp"], seconds=30)
+    >>> comparison = ro.compare(problem, ["exact", "scipy-milp"], time_limit_seconds=30)
     >>> comparison.table[["backend", "verdict", "objective"]].round(4).values.tolist()
     [['exact', 'agrees', 0.0667], ['scipy-milp', 'agrees', 0.0667]]
     >>> int(comparison.frame["is_end"].sum())
@@ -190,13 +194,11 @@ def compare(
     """
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise ProblemError(f"`threads` must be a whole number from 1 on, got {threads!r}.")
-    limits = checked_limits(seconds, patience_seconds, most_bytes)
-    usual = [
-        name for name, entry in BACKENDS.items() if name in BESIDES_WITNESSES or not entry.capabilities.is_heuristic
-    ]
+    limit = time_limit_seconds if seconds is None else _by_former_name(seconds, time_limit_seconds)
+    limits = checked_limits(limit, patience_seconds, most_bytes)
     findings = asked_in_turn(
         problem,
-        named(usual if backends is None else backends),
+        named(_usual() if backends is None else backends),
         limits,
         options={"threads": threads},
         warm_up=warm_up,
@@ -204,7 +206,20 @@ def compare(
         heard=heard,
         found=found,
     )
-    return Comparison(problem=problem, findings=findings, seconds=seconds, threads=threads, is_warm=warm_up)
+    return Comparison(problem=problem, findings=findings, seconds=limit, threads=threads, is_warm=warm_up)
+
+
+def _by_former_name(seconds: float, time_limit_seconds: float) -> float:
+    if time_limit_seconds not in (TIME_LIMIT_SECONDS, seconds):
+        raise ProblemError("`seconds` is the former name of `time_limit_seconds`: give one of them.")
+    return seconds
+
+
+def _usual() -> list[str]:
+    """Who is asked unless others are named."""
+    return [
+        name for name, entry in BACKENDS.items() if name in BESIDES_WITNESSES or not entry.capabilities.is_heuristic
+    ]
 
 
 def _least(finding: Finding) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rposst_opt.arrays import FloatArray, IntArray, in_order
-from rposst_opt.errors import ProblemError
+from rposst_opt.errors import ProblemError, names_arguments
 from rposst_opt.estimators import ESTIMATORS
 from rposst_opt.results import finite_table, full_scores, is_frame, warn_of_scale
 from rposst_opt.unseen.intervals import half_width
@@ -198,6 +198,7 @@ def chance_of_best(full: FloatArray, small: FloatArray, seed: int = SEED) -> flo
     return float(((is_best & is_picked).sum(axis=1) / is_picked.sum(axis=1)).mean())
 
 
+@names_arguments
 def validate(
     results: "ArrayLike | pd.DataFrame",
     sizes: Sequence[int],

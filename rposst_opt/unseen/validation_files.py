@@ -1,18 +1,21 @@
 """A validation as a folder of tables, written and read back."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from rposst_opt import __version__
 from rposst_opt.errors import ProblemError
+from rposst_opt.files.run_folders import SOURCE, write_source
 from rposst_opt.files.tables import read_columns
-from rposst_opt.text_files import as_json, named, read_record, write_atomically
+from rposst_opt.text_files import named, read_record, write_atomically
 from rposst_opt.unseen.procedures import check_known
 from rposst_opt.unseen.splits import Kind
 from rposst_opt.unseen.validation import Validation
 from rposst_opt.values.digests import is_digest
 
-SOURCE, SOURCE_FORMAT = "source.json", "rposst-validation-source/1"
+SOURCE_FORMAT = "rposst-validation-source/1"
 SUMMARY, REPLICAS, ERRORS, TUNED = "summary.csv", "replicas.csv", "errors.csv", "tuned.csv"
+TABLES = (SUMMARY, REPLICAS, ERRORS, TUNED)
 READ_BACK = (ERRORS, TUNED)  # the others follow from these
 _PLACE: dict[str, type[str] | type[int] | type[float]] = {"kind": str, "replica": int, "size": int, "selection": str}
 _COLUMNS = {
@@ -21,9 +24,17 @@ _COLUMNS = {
 }
 
 
-def write_validation(folder: Path, validation: Validation, table_sha256: str | None = None) -> None:
-    """Write tidy tables, from which `read_validation` makes the same validation again, and of which table they are."""
+def write_validation(
+    folder: Path,
+    validation: Validation,
+    table_sha256: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> None:
+    """Write tidy tables, from which `read_validation` makes the same validation again, and of which run they are."""
     folder.mkdir(parents=True, exist_ok=True)
+    for name in TABLES:
+        (folder / name).unlink(missing_ok=True)  # no table of another run may stand beside what says of which run it is
+    write_source(folder, SOURCE_FORMAT, asked_of(table_sha256, options))
     tables = {
         SUMMARY: validation.summary,
         REPLICAS: validation.by_replica,
@@ -32,8 +43,11 @@ def write_validation(folder: Path, validation: Validation, table_sha256: str | N
     }
     for name, table in tables.items():
         write_atomically(folder / name, table.to_csv(index=False))
-    source = {"format": SOURCE_FORMAT, "package_version": __version__, "table_sha256": table_sha256}
-    write_atomically(folder / SOURCE, as_json(source) + "\n")
+
+
+def asked_of(table_sha256: str | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What tells a validation from others: the table's digest, and the options if they are known."""
+    return {"table_sha256": table_sha256} | ({} if options is None else {"options": dict(options)})
 
 
 def table_of_validation(folder: Path) -> str | None:
