@@ -25,9 +25,14 @@ from scipy import optimize, sparse
 from formulations.epigraph import Epigraph, make_epigraph, selected_test
 from rposst_opt.arrays import FloatArray
 from rposst_opt.contract import Budget, Candidate, Capabilities, Limit, Stats
+from rposst_opt.efficient_test import EfficientTest
 from rposst_opt.errors import BackendFailure, FalseClaim
 from rposst_opt.problem import ASSEMBLY_NEEDS, Need, Problem
 
+TOLERANCE = 1e-6  # of its values, in units of the largest loss
+# SciPy lets nobody change HiGHS's tolerance of 1e-7 for costs. Parts of a k-of-N measure may have shares below that,
+# and then its optima are wrong by up to a hundredth, in one of fifteen such programs: so costs are in smaller units.
+COSTS_IN_ONE = 1e4
 SOLVED, LIMIT_REACHED = 0, 1  # SciPy's status
 IMPOSSIBLE = {2: "infeasible", 3: "unbounded"}  # every set of cases is a test, and no loss is below its least
 
@@ -186,13 +191,35 @@ def _run_milp(arrays: SelectionArrays, time_limit_seconds: float | None, *, pres
     options: dict[str, Any] = {"mip_rel_gap": 0.0, "presolve": presolve}
     if time_limit_seconds is not None:
         options["time_limit"] = time_limit_seconds
-    return optimize.milp(
-        arrays.cost,
+    outcome = optimize.milp(
+        COSTS_IN_ONE * arrays.cost,
         integrality=arrays.integer,
         bounds=optimize.Bounds(arrays.lower, arrays.upper),
         constraints=optimize.LinearConstraint(arrays.rows, arrays.low, arrays.high),
         options=options,
     )
+    for name in ("fun", "mip_dual_bound"):
+        if outcome.get(name) is not None:
+            outcome[name] /= COSTS_IN_ONE
+    return outcome
+
+
+def _test_of(problem: Problem, arrays: SelectionArrays, outcome: Any) -> EfficientTest:
+    """The test in a solution of the program."""
+    chosen, weights = np.split(outcome.x[: len(arrays.choosable) + len(arrays.cases)], [len(arrays.choosable)])
+    return selected_test(
+        problem,
+        dict(zip(arrays.choosable.tolist(), chosen, strict=True)),
+        dict(zip(arrays.cases.tolist(), weights, strict=True)),
+    )
+
+
+def _contradicts_itself(problem: Problem, arrays: SelectionArrays, outcome: Any) -> bool:
+    """Whether it calls a value optimal that its own test is better than."""
+    if outcome.status != SOLVED:
+        return False
+    objective = problem.objective(_test_of(problem, arrays, outcome))
+    return bool(outcome.fun * arrays.epigraph.unit > objective + problem.allowance(TOLERANCE))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +234,7 @@ class DirectMilp:
             handles=frozenset({Need.POLYHEDRAL_LOSS, Need.CVAR_MIXTURE, *ASSEMBLY_NEEDS}),
             finds_optimum=True,
             proves="the optimum, by the solver's own branch and bound",
-            tolerance=1e-6,
+            tolerance=TOLERANCE,
             requires=("scipy",),
         )
 
@@ -217,8 +244,9 @@ class DirectMilp:
         arrays = selection_arrays(problem)
         built = time.perf_counter()
         outcome = _run_milp(arrays, budget.time_limit_seconds, presolve=True)
-        if outcome.status not in (SOLVED, LIMIT_REACHED):
-            # SciPy's HiGHS has ended small programs of this shape with "solve error", and solves them unsimplified.
+        if outcome.status not in (SOLVED, LIMIT_REACHED) or _contradicts_itself(problem, arrays, outcome):
+            # SciPy's HiGHS has ended small programs of this shape with "solve error", or with a value that its own test
+            # does not have, and solves them unsimplified.
             outcome = _run_milp(arrays, budget.time_limit_seconds, presolve=False)
         stats = Stats(build_seconds=built - started, solve_seconds=time.perf_counter() - built)
         if outcome.status in IMPOSSIBLE:
@@ -231,13 +259,8 @@ class DirectMilp:
         bound = -np.inf if dual_bound is None else float(dual_bound) * arrays.epigraph.unit
         if outcome.x is None:
             return Candidate(test=None, lower_bound=bound, limit=limit, stats=stats)
-        chosen, weights = np.split(outcome.x[: len(arrays.choosable) + len(arrays.cases)], [len(arrays.choosable)])
         return Candidate(
-            test=selected_test(
-                problem,
-                dict(zip(arrays.choosable.tolist(), chosen, strict=True)),
-                dict(zip(arrays.cases.tolist(), weights, strict=True)),
-            ),
+            test=_test_of(problem, arrays, outcome),
             lower_bound=max(bound, problem.pieces.minimum()),
             claimed_objective=float(outcome.fun) * arrays.epigraph.unit,
             claimed_losses=outcome.x[arrays.losses] * arrays.epigraph.unit,
