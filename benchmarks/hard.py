@@ -159,7 +159,7 @@ def forget(path: Path, runs: Sequence[Run]) -> None:
     records = read_records(path)
     again = {run.key for run in runs}
     kept = [key not in again for key in _keys(records)]
-    write_atomically(path, records[kept].to_csv(index=False, lineterminator="\n"))
+    write_atomically(path, records[kept].to_csv(index=False, lineterminator="\n", na_rep="nan"))
 
 
 def _keys(records: pd.DataFrame) -> Iterator[tuple[object, ...]]:

@@ -33,6 +33,7 @@ collect_ignore = ["inspect_tasks.py"]  # Inspect loads it in a process of its ow
 
 # They start processes, draw pictures, import large libraries or run for seconds.
 SLOW_FILES = {
+    "test_assembly",
     "test_baselines",
     "test_benchmarks",
     "test_besides",
@@ -40,6 +41,7 @@ SLOW_FILES = {
     "test_cli_experiments",
     "test_cli_options",
     "test_cluster",
+    "test_comparison",
     "test_compiling",
     "test_dilemma",
     "test_error_bars",
@@ -48,6 +50,8 @@ SLOW_FILES = {
     "test_figures",
     "test_first_notebook",
     "test_forecast",
+    "test_forms",
+    "test_fuzzing",
     "test_leduc",
     "test_missing_packages",
     "test_passing",
@@ -58,16 +62,20 @@ SLOW_FILES = {
     "test_remote_searchers",
     "test_report",
     "test_reproductions",
+    "test_run_folders",
     "test_runner",
     "test_tasks",
+    "test_told_apart",
     "test_tutorial",
     "test_unseen_policies",
+    "test_witnesses",
 }
 
 # The longest come first, so that no process is left alone with one of them at the end; the rest in any order.
 LONGEST_FILES = (
     "test_pages",
     "test_agreement",
+    "test_assembly",
     "test_runner",
     "test_tasks",
     "test_canonical",

@@ -63,7 +63,8 @@ FIRST_CLIMB_SHARE, RELAXATION_SHARE = 0.4, 0.2  # of the time limit, at most
 CUTS_AT_ONCE = 10  # of the relaxation
 STEPS_AT_ONCE = 3  # of what cases tell apart; about as much work as a kick of every climber
 WORTH_PROVING = 0.02  # of what is not proved of the best test: where less can be, kicks take turns with it
-# Beside another search, bounds have as much work as kicks, and this many times as much once kicks no longer help.
+# Beside another search, a step of a bound follows every round of kicks; and once these no longer help, it has so many
+# times their work.
 LATE_PROOFS = 9.0
 FAIR_TRIAL, BEHIND = 5e8, 0.5  # after so much work, what cases tell apart must prove this share of what else is proved
 SETS_PER_CUT = 20  # that a climber may settle, for each cut of the relaxation: about as much work as that takes
@@ -313,8 +314,8 @@ class Climb:
             yield
 
     def _some_of(self, proofs: Iterator[None]) -> Iterator[None]:
-        """Go one step on with these proofs, and then until they have had their share of the work."""
-        share = LATE_PROOFS if self._kicks_are_idle else 1.0
+        """Go one step on with these proofs; once kicks no longer help, until they have had their share of the work."""
+        share = LATE_PROOFS if self._kicks_are_idle else 0.0
         for _ in proofs:
             yield
             if self._is_done() or self._work_of_proofs() >= share * self._work_of_climbing():
