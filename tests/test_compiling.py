@@ -28,7 +28,7 @@ from rposst_opt.solvers.kernels.problem_arrays import (
 from rposst_opt.solvers.kernels.regret_matching import play_tuples
 from rposst_opt.solvers.kernels.swaps import settle_rows
 from rposst_opt.solvers.kernels.tuple_game import make_tuple_game, settle
-from rposst_opt.solvers.kernels.weighing import settle_sets
+from rposst_opt.solvers.kernels.weighing import settle_sets, tangent
 
 REPOSITORY = compiling.SOURCES.parents[2]
 UNEQUAL = [[0.1], [0.2], [0.3], [0.4]]
@@ -237,6 +237,83 @@ print(time.perf_counter() - started, solution.seconds, solution.stats.compile_se
     assert elapsed >= seconds + compile_seconds
     assert done.stdout.split()[3] == "None"
     assert "compiling the kernels" in done.stderr
+
+
+# Functions that are called by their address
+
+# `add` is called with floats and, by `count`, with integers; `total` reaches it by way of `more`, which is kept too.
+TOY_APART = """
+from rposst_opt.solvers.kernels import compiling
+
+@compiling.apart(lambda: (0.0, 0.0))
+def add(one, other):
+    return one + other
+
+@compiling.apart(lambda: (0.0,))
+def more(one):
+    return add(one, 1.0)
+
+@compiling.compiled
+def total(count):
+    result = 0.0
+    for i in range(count):
+        result = more(add(result, 0.5 * i))
+    return result
+
+@compiling.compiled
+def count(most):
+    result = 0
+    for i in range(most):
+        result = add(result, 1)
+    return result
+"""
+
+
+@pytest.fixture
+def toy_apart(tmp_path: Path) -> Path:
+    (tmp_path / "toy.py").write_text(TOY_APART)
+    return tmp_path
+
+
+def has_the_name(kernel: str, called: str) -> str:
+    """Code that says whether what is made of a kernel calls another by its address, and whether it contains it."""
+    text = f"[text for texts in toy.{kernel}.dispatcher.inspect_llvm().values() for text in [texts]][0]"
+    return f"text = {text}; print('rposst_entry_{called}' in text, 'toy{len(called)}{called}' in text)"
+
+
+def test_a_function_apart_is_called_by_its_address_and_no_part_of_its_callers(toy_apart: Path) -> None:
+    by_address = run_toy("print(toy.total(10)); " + has_the_name("total", "add"), toy_apart)
+    assert by_address.stdout.split() == ["32.5", "True", "False"]
+    linked = run_toy("print(toy.count(10)); " + has_the_name("count", "add"), toy_apart)
+    assert linked.stdout.split() == ["10", "False", "True"]
+
+
+def test_what_is_kept_finds_the_address_anew_in_every_process(toy_apart: Path) -> None:
+    run_toy("toy.total(10)", toy_apart)
+    kept = sorted((toy_apart / "cache").rglob("*.nbc"))
+    later = run_toy("print(toy.total(10), toy.count(10), toy.total(20))", toy_apart)
+    assert later.stdout.split() == ["32.5", "10", "115.0"]
+    assert later.stderr.count("compiling") == 1  # of what was new: `count`, and `add` for integers
+    assert set(kept) < set((toy_apart / "cache").rglob("*.nbc"))
+    assert run_toy("print(toy.total(10), toy.count(10))", toy_apart).stderr == ""
+
+
+def test_without_what_was_kept_of_it_a_function_apart_is_compiled_again(toy_apart: Path) -> None:
+    run_toy("toy.total(10)", toy_apart)
+    for kept in (toy_apart / "cache").rglob("toy.add*"):
+        kept.unlink()
+    assert run_toy("print(toy.total(10))", toy_apart).stdout.split() == ["32.5"]
+
+
+def test_the_largest_kernels_are_no_part_of_their_callers() -> None:
+    problem = ro.Problem(results=np.random.default_rng(0).random((9, 5)), size=3, noise=np.full(9, 0.1))
+    for each in (problem, ro.Problem(results=problem.results, size=2, measure=ro.Mean(), offset=True)):
+        ro.solve(each, "exact")
+        ro.solve(each, "local-search")
+    for callers, apart in (((settle, settle_sets, explore, settle_rows), "play"), ((tangent,), "list_worst")):
+        for caller in callers:
+            texts = caller.dispatcher.inspect_llvm().values()  # type: ignore[attr-defined]
+            assert texts and all(f"{len(apart)}{apart}" not in text.replace(f"_{apart}", "") for text in texts)
 
 
 # Where

@@ -30,6 +30,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from rposst_opt.solvers.kernels.entries import Entry
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 SOURCES = Path(__file__).parent
@@ -242,9 +244,11 @@ class Kernel:
 
     interpreted_seconds = 0.0  # of all kernels
 
-    def __init__(self, function: Callable[..., Any], from_python: FromPython, **options: object) -> None:
+    def __init__(
+        self, function: Callable[..., Any], from_python: FromPython, entry: Entry | None = None, **options: object
+    ) -> None:
         functools.update_wrapper(self, function)
-        self.py_func = function
+        self.py_func, self._entry = function, entry
         self.from_python = FromPython.INTERPRETED if INTERPRETS_ALL else from_python
         self.is_loaded = False
         self.is_kept: bool | None = None  # on disk, as far as is known
@@ -261,9 +265,9 @@ class Kernel:
 
     # By these two numba takes a global name in compiled code for the function behind it.
 
-    @property
+    @functools.cached_property
     def _numba_type_(self) -> Any:
-        return self.dispatcher._numba_type_
+        return self.dispatcher._numba_type_ if self._entry is None else self._entry.numba_type(self.dispatcher)
 
     @property
     def targetoptions(self) -> Any:
@@ -278,9 +282,24 @@ class Kernel:
             return self.py_func(*arguments)
         if self._is_to_be_interpreted(arguments):
             return self._interpret(arguments)
+        for kernel in self._within(set()):
+            kernel._open_entry()
         outcome = _call_with_room(self.dispatcher, arguments)  # compiles it, or loads what is kept
         self.is_loaded = True
         return outcome
+
+    def _within(self, known: set["Kernel"]) -> set["Kernel"]:
+        """The kernels that this one calls, and those that they call, and so on; added to those known."""
+        for name in self.py_func.__code__.co_names:
+            called = self.py_func.__globals__.get(name)
+            if isinstance(called, Kernel) and called not in known:
+                known.add(called)
+                called._within(known)
+        return known
+
+    def _open_entry(self) -> None:
+        if self._entry is not None:
+            _call_with_room(self._entry.open, (self.dispatcher,))
 
     def _is_to_be_interpreted(self, arguments: tuple[Any, ...]) -> bool:
         if self.from_python is not FromPython.COMPILED_LATER:
@@ -332,6 +351,19 @@ def compiled_when_it_pays(function: Function) -> Function:
 def internal(function: Function) -> Function:
     """Compile what only compiled code calls: a way in from Python takes longest to compile, for large tuples."""
     return cast(Function, Kernel(function, FromPython.INTERPRETED, no_cpython_wrapper=True))
+
+
+def apart(example: Callable[[], tuple[Any, ...]]) -> Callable[[Function], Function]:
+    """Compile a large function, which only compiled code calls, once for all callers (`entries`).
+
+    `example` makes arguments of the types that it is called with.
+    """
+
+    def compiled_apart(function: Function) -> Function:
+        entry = Entry(function, example)
+        return cast(Function, Kernel(function, FromPython.INTERPRETED, entry, no_cpython_wrapper=True))
+
+    return compiled_apart
 
 
 def inlined(function: Function) -> Function:

@@ -72,6 +72,11 @@ def problem_arrays(problem: Problem) -> ProblemArrays:
     return _with_measure(arrays, problem.measure)
 
 
+def example_arrays() -> ProblemArrays:
+    """The arrays of some problem: those of all others are of the same types."""
+    return problem_arrays(Problem(results=[[0.0]], size=1))
+
+
 def _with_measure(arrays: ProblemArrays, measure: Measure) -> ProblemArrays:
     """The same arrays, but for the measure."""
     d, probabilities = len(arrays.full_scores), arrays.probabilities

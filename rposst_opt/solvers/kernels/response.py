@@ -6,8 +6,14 @@ from typing import NamedTuple
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.solvers.kernels.compiling import allocates, inlined, internal
-from rposst_opt.solvers.kernels.problem_arrays import BY_PROBABILITY, BY_SELECTION, BY_SORTING, ProblemArrays
+from rposst_opt.solvers.kernels.compiling import allocates, apart, inlined, internal
+from rposst_opt.solvers.kernels.problem_arrays import (
+    BY_PROBABILITY,
+    BY_SELECTION,
+    BY_SORTING,
+    ProblemArrays,
+    example_arrays,
+)
 from rposst_opt.solvers.kernels.sorting import sort_where_it_matters
 
 
@@ -198,7 +204,13 @@ def list_all(scores: FloatArray, arrays: ProblemArrays, response: Response) -> i
     return count
 
 
-@internal
+def _example_of_list_worst() -> tuple[FloatArray, FloatArray, FloatArray, ProblemArrays, Response]:
+    """Arguments of the types that `list_worst` is called with."""
+    arrays = example_arrays()
+    return np.empty(1), np.empty(1), np.empty(1), arrays, make_response(arrays)
+
+
+@apart(_example_of_list_worst)
 def list_worst(
     scores: FloatArray, bounds: FloatArray, scratch: FloatArray, arrays: ProblemArrays, response: Response
 ) -> None:

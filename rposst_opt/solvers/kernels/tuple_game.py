@@ -25,8 +25,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rposst_opt.arrays import FloatArray, IntArray
-from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays, inlined, internal
-from rposst_opt.solvers.kernels.problem_arrays import BY_SELECTION, ProblemArrays
+from rposst_opt.solvers.kernels.compiling import apart, compiled_when_it_pays, inlined, internal
+from rposst_opt.solvers.kernels.problem_arrays import BY_SELECTION, ProblemArrays, example_arrays
 from rposst_opt.solvers.kernels.response import (
     Response,
     average_loss,
@@ -195,7 +195,13 @@ def work_out_cut(
         values[slot, i] = value + noise_slopes[slot, i] if noise_slopes.shape[1] > 0 else value
 
 
-@internal
+def _example_of_play() -> tuple[int, float, float, float, ProblemArrays, TupleGame, float]:
+    """Arguments of the types that `play` is called with."""
+    arrays = example_arrays()
+    return 1, 0.0, 0.0, 0.0, arrays, make_tuple_game(arrays, 1), 0.0
+
+
+@apart(_example_of_play)
 def play(
     n_rows: int,
     threshold: float,
