@@ -33,7 +33,7 @@ EXCUSE = "# Long because "
 
 # Where packages may be imported: a folder with all below it, or a single module.
 HOMES = {
-    "numba": {"rposst_opt.solvers.kernels.compiling"},
+    "numba": {"rposst_opt.solvers.kernels.compiling", "rposst_opt.solvers.kernels.entries"},
     "cvxpy": {"formulations.convex"},
     "pulp": {"formulations.milp"},
     "matplotlib": {
