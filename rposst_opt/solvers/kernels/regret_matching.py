@@ -233,8 +233,8 @@ def play_tuples(
         lower_bound = min(lower_bound, bound)
         if loss < best:
             best = loss
-            best_cases[:] = cases
-            best_weights[:] = run.best_weights
+            for i in range(width):
+                best_cases[i], best_weights[i] = cases[i], run.best_weights[i]
             if best + lead < cutoff[0]:
                 cutoff[0] = best + lead
         if not move_to_next_tuple(chosen, selectable.shape[0]):
