@@ -7,7 +7,7 @@ MAKEFLAGS += --jobs=2
 # What Python compiles is kept, whatever the environment says: every worker of pytest would compile it again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-quick lint typecheck pytest test-lowest release-check try-wheel docs pictures bench bench-quick bench-methods bench-kernels bench-first bench-page bench-many bench-proofs bench-exact bench-hard bench-rules bench-players clean help
+.PHONY: demo test test-quick lint typecheck pytest test-lowest release-check try-wheel try-guides docs pictures bench bench-quick bench-methods bench-kernels bench-first bench-page bench-many bench-proofs bench-exact bench-hard bench-rules bench-players clean help
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -109,6 +109,10 @@ release-check: $(VENV)/installed  ## build the distributions, look into them, an
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/python .ci/check_distributions.py dist
 	for python in $(PYTHONS); do $(MAKE) --no-print-directory try-wheel PYTHON=$$python || exit 1; done
+
+# It makes an environment of its own, as the pages say, and takes nothing from the developers'.
+try-guides:  ## install as the pages say into a new environment, and follow five tasks of the guides there
+	PYTHONPATH=tests $(PYTHON) .ci/try_guides.py
 
 # It runs in an empty folder outside the checkout, so that its own files are what runs.
 try-wheel:

@@ -2,6 +2,8 @@
 
 import sys
 
+INTERRUPTED = 130
+
 
 def main() -> None:
     """Run the command line."""
@@ -12,8 +14,9 @@ def main() -> None:
     except BaseException as error:
         if not stems_from_interrupt(error):
             raise
+        code = INTERRUPTED
+    if code == INTERRUPTED:  # typer turns an interrupt into this code and says nothing
         sys.stderr.write("rposst: interrupted.\n")
-        code = 130
     sys.exit(code)
 
 

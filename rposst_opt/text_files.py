@@ -61,7 +61,7 @@ def read_record(path: Path, wanted: str, what: str) -> dict[str, Any]:
     try:
         record = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ProblemError(f"{named(path)}: this is not JSON ({error}).") from None
+        raise ProblemError(f"{named(path)}: this is not JSON ({error}): a {what} is expected.") from None
     return checked_record(record, wanted, what, named(path))
 
 

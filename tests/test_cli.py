@@ -585,6 +585,15 @@ class TestRunsThatEndEarly:
         assert outcome.code == 0
         assert "the time limit" in outcome.out
 
+    def test_an_interrupt_of_a_command_is_said(self, rposst: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        def interrupted(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        rposst("sample", "--out", "results.csv")
+        monkeypatch.setattr("rposst_opt.unseen.validation.validate", interrupted)
+        outcome = rposst("validate", "results.csv", "--size", "2")
+        assert (outcome.code, outcome.told) == (130, "rposst: interrupted.\n")
+
     @pytest.mark.parametrize("module", ["typer", "numpy", "pandas", "numba", "rposst_opt.solvers.kernels.response"])
     def test_an_interrupt_during_start_up_leaves_no_traceback(self, crossed: Path, module: str) -> None:
         self.check_start_up(crossed, STARTING_UP.format(module=module, command=str(COMMAND)))

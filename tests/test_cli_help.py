@@ -110,7 +110,7 @@ class TestSlips:
             ("score binary.json results.csv", "binary.json: the file is not UTF-8 text (byte 0): save it as UTF-8."),
             (
                 "score words.json results.csv",
-                "words.json: this is not JSON (Expecting value: line 1 column 1 (char 0)).",
+                "words.json: this is not JSON (Expecting value: line 1 column 1 (char 0)): a test is expected.",
             ),
             ("score . results.csv", ".: this is a folder, not a file: name a file."),
             ("solve . --size 2", ".: this is a folder: name a file, or say by --format whose logs are in it."),

@@ -244,6 +244,9 @@ class TestChoice:
             "predicted to prove the optimum in about 50 s, so within 10 s it looks for a good test and a bound"
         )
 
+        odd, long = (choose_backend(PROBLEM, time_limit_seconds=seconds).reason for seconds in (10.2676, 12.0))
+        assert "within 10.3 s" in odd and "within 12 s" in long
+
     def test_a_run_that_may_take_long_says_so_beforehand_unless_it_has_a_limit(self, own_table: Path) -> None:
         write(own_table, {"exact": 7200.0})
         with pytest.warns(ro.RposstWarning, match=r"^this may take long: exact is predicted to prove the optimum in "):

@@ -179,7 +179,7 @@ def test_the_workflow_runs_the_script_on_every_version_that_is_promised() -> Non
 
 def test_the_script_and_make_take_the_python_that_they_are_given() -> None:
     script = (ROOT / ".ci/run").read_text()
-    assert "make test" in script and "export PYTHON=${PYTHON:-python3}" in script
+    assert "make test\n" in script and "make try-guides\n" in script and "export PYTHON=${PYTHON:-python3}" in script
     plan = subprocess.run(
         ["make", "--dry-run", "--always-make", ".venv/core"],
         cwd=ROOT,

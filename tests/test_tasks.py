@@ -1,7 +1,7 @@
 """Five tasks, done by following the guides alone: their commands are read out of the pages and run, in an empty folder.
 
-In a page, a block ``console`` has commands after ``$`` and what they print, where … stands for what is left out,
-lines or a part of one. All else must be printed: a number in a guide that the command does not print is told.
+Here they run within this process, and what they leave behind is looked at; ``make try-guides`` runs them as a reader
+does, in an environment that is made as the pages say.
 """
 
 import contextlib
@@ -10,86 +10,34 @@ import re
 import shlex
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
-from difflib import get_close_matches
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
 import pytest
 from commands import Outcome, Run, strict_json
+from guides import DOCS, WIDTH, blocks, faults, steps, steps_of
 
 import rposst_opt as ro
 from rposst_opt.backends.table import OWN_BACKENDS, offered_by_others
 
-DOCS = Path(__file__).parent.parent / "docs"
-LEFT_OUT = "…"
 TRUTH = ro.sample_results(new_models=True).mean()
 Follow = Callable[..., list[Outcome]]
-
-
-class Step(NamedTuple):
-    """A command of a page, the lines that the page shows of its output, and the section it stands in."""
-
-    command: str
-    shown: list[str]
-    section: str
-
-
-def steps_of(text: str) -> Iterator[Step]:
-    section, inside, step = "", False, None
-    for line in text.splitlines():
-        if line.startswith("```"):
-            inside = line == "```console"
-            if step is not None and not inside:
-                yield step
-                step = None
-        elif inside and line.startswith("$ "):
-            if step is not None:
-                yield step
-            step = Step(line.removeprefix("$ "), [], section)
-        elif inside:
-            assert step is not None, f"{line!r} is printed by nobody"
-            step.shown.append(line)
-        elif line.startswith("## "):
-            section = line.removeprefix("## ")
-
-
-def blocks(page: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", (DOCS / page).read_text(), flags=re.DOTALL | re.MULTILINE)
-
-
-def squeezed(line: str) -> str:
-    return " ".join(line.split())
-
-
-def not_printed(step: Step, outcome: Outcome) -> list[str]:
-    """The lines that a page shows and the command does not print, each with the nearest that it does."""
-    printed = [squeezed(line) for line in (outcome.out + "\n" + outcome.err).splitlines()]
-    patterns = {line: ".*".join(map(re.escape, squeezed(line).split(LEFT_OUT))) for line in step.shown}
-    missing = [
-        squeezed(line) for line, pattern in patterns.items() if not any(re.fullmatch(pattern, one) for one in printed)
-    ]
-    return [f"{line}   [printed: {get_close_matches(line, printed, n=1, cutoff=0.0)}]" for line in missing]
 
 
 @pytest.fixture
 def follow(rposst: Run, monkeypatch: pytest.MonkeyPatch) -> Follow:
     """Do what a page says, or some of its sections, one command after the other."""
-    monkeypatch.setenv("COLUMNS", "100")  # as in the pages
+    monkeypatch.setenv("COLUMNS", WIDTH)
     monkeypatch.setattr("os.cpu_count", lambda: 1)  # to start further processes takes longer than what they would do
 
     def run(page: str, *sections: int) -> list[Outcome]:
         outcomes = []
-        for step in steps_of((DOCS / page).read_text()):
-            if sections and not step.section.startswith(tuple(f"{number}." for number in sections)):
-                continue
+        for step in steps(page, *sections):
             program, *arguments = shlex.split(step.command)
             assert program == "rposst"
             outcome = rposst(*arguments)
-            refused = any(line.startswith("rposst: ") for line in step.shown)
-            assert outcome.code == (2 if refused else 0), f"{step.command}: {outcome.err}"
-            assert not_printed(step, outcome) == [], step.command
+            assert faults(step, outcome) == [], step.command
             outcomes.append(outcome)
         return outcomes
 
@@ -185,8 +133,14 @@ def test_every_page_with_commands_is_followed_and_no_command_hides_in_another_bl
     assert pages - with_commands == {"how-to/cluster.md"}  # its commands need a cluster, as it says
 
 
+@pytest.mark.parametrize("page", ["leaderboard", "budget", "checkpoints", "solvers"])
+def test_a_guide_says_what_must_be_installed(page: str) -> None:
+    text = (DOCS / f"how-to/{page}.md").read_text()
+    assert text.index("[installed](../index.md#1-install)") < text.index("```console")
+
+
 def test_a_number_that_is_not_printed_is_told() -> None:
     page = "## 1. One\n```console\n$ rposst score a.json b.csv\nscore  1.25\n…\ntook … s\nerror 3\n```\n"
     [step] = steps_of(page)
-    assert not_printed(step, Outcome(0, "score 1.25\ntook 2 s\nerror 2\n", "")) == ["error 3   [printed: ['error 2']]"]
+    assert faults(step, Outcome(0, "score 1.25\ntook 2 s\nerror 2\n", "")) == ["error 3   [printed: ['error 2']]"]
     assert step.section == "1. One" and step.command == "rposst score a.json b.csv"

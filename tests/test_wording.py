@@ -30,6 +30,11 @@ def test_a_run_that_ended_early_says_how_much_of_it_was_done(stats: Stats, words
     assert "ended by" not in told(stats, limit=None)
 
 
+def test_a_number_of_sets_is_written_out_where_it_can_be_read() -> None:
+    assert ", 20,708,500 sets of cases" in told(Stats(tuples=20_708_500))["backend"]
+    assert ", about 2.6e33 sets of cases" in told(Stats(tuples=26 * 10**32))["backend"]
+
+
 def test_a_run_that_ended_early_says_what_auto_predicted() -> None:
     assert told(Stats())["predicted"].startswith("exact was predicted to prove the optimum in about ")
     assert "predicted" not in told(Stats(), limit=None)

@@ -53,7 +53,8 @@ def _reason(name: str, seconds: float | None, time_limit_seconds: float | None, 
     soonest = "" if name == BEST_OF_ALL else " soonest,"
     reason = f"predicted to prove {aim}{soonest} in about {in_words(seconds)}"
     if time_limit_seconds is not None and seconds > time_limit_seconds:
-        reason += f", so within {time_limit_seconds:g} s it looks for a good test and a bound"
+        rounded = float(f"{time_limit_seconds:.3g}")  # a share of a command's time has many digits
+        reason += f", so within {rounded:g} s it looks for a good test and a bound"
     return reason
 
 

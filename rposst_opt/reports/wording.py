@@ -87,6 +87,11 @@ def unseen_words(left_out: LeftOut | None) -> str:
     )
 
 
+def _count(number: int) -> str:
+    """A number of sets: beyond what anybody reads out, and what a narrow page has room for, its size alone."""
+    return f"{number:,}" if number < 10**15 else f"about {number:.1e}".replace("e+", "e")
+
+
 def facts(problem: Problem, solution: Solution, scale: Scale, left_out: LeftOut | None = None) -> list[tuple[str, str]]:
     """What is known about a solution that has a test, as pairs of a label and a sentence."""
     assert solution.test is not None
@@ -94,7 +99,7 @@ def facts(problem: Problem, solution: Solution, scale: Scale, left_out: LeftOut 
     lower_bound, gap = f"{solution.lower_bound:.6g}", f"{solution.gap:.3g}"
     if solution.lower_bound == -float("inf"):
         lower_bound, gap = "none", "unknown"
-    work = f", {solution.stats.tuples:,} sets of cases" if solution.stats.tuples else ""
+    work = f", {_count(solution.stats.tuples)} sets of cases" if solution.stats.tuples else ""
     work += f", {solution.stats.solved:,} one by one" if solution.stats.solved else ""
     told = [
         ("unseen policies", unseen_words(left_out)),

@@ -234,13 +234,15 @@ const Report = (() => {
   });
 
   function runChart({ milliseconds, objective, bound }) {
+    const isLong = milliseconds.at(-1) >= 10_000;
+    const time = isLong ? milliseconds.map((each) => each / 1000) : milliseconds;
     return {
       traces: [
-        band(milliseconds, bound, "proved bound", { color: colour("green"), shape: "hv" }),
-        band(milliseconds, objective, "best test so far", { color: colour("blue"), shape: "hv" }),
+        band(time, bound, "proved bound", { color: colour("green"), shape: "hv" }),
+        band(time, objective, "best test so far", { color: colour("blue"), shape: "hv" }),
       ],
       layout: {
-        xaxis: { title: { text: "milliseconds" }, rangemode: "tozero" },
+        xaxis: { title: { text: isLong ? "seconds" : "milliseconds" }, rangemode: "tozero" },
         yaxis: { title: { text: "objective" } },
       },
     };
