@@ -614,13 +614,18 @@ class Problem(ByValue, Shown):
             Σ_s α_s δ_s A[x, j_s], with α the antagonist's best response and δ the slopes of the losses; with noise,
             what it costs besides, κ s_x² w_x / ‖s ∘ w‖.
         """
-        scenarios, errors = self.scenarios, self._errors(test)
-        weights = self.measure.weights(self.pieces.value(errors), scenarios.probabilities)
+        return self._judged(test)[1]
+
+    def _judged(self, test: EfficientTest) -> tuple[float, FloatArray]:
+        """The objective and a subgradient of it, from one look at the losses."""
+        scenarios, errors, cost = self.scenarios, self._errors(test), self.noise_cost(test)
+        losses = self.pieces.value(errors)
+        weights = self.measure.weights(losses, scenarios.probabilities)
         pull = weights * self.pieces.slope(errors)
         gradient: FloatArray = self.results @ np.bincount(scenarios.policies, pull, minlength=self.n_policies)
-        if cost := self.noise_cost(test):
+        if cost:
             gradient += self.noise_costs * (self.noise_costs * test.full_weights() / cost)
-        return gradient
+        return float(weights @ losses) + cost, gradient
 
     def cut(self, test: EfficientTest) -> FloatArray:
         """One number c_x per case, such that every test with weights w has an objective of at least Σ w_x c_x.
@@ -629,11 +634,15 @@ class Problem(ByValue, Shown):
         constant can be given to every case. Hence no weights on a set of cases can do better than the least c_x in it.
         With an offset, two more numbers follow, for the phantom cases of the `stated` problem.
         """
+        return self.stated.cut(self.to_stated(test)) if self.offset else self.objective_and_cut(test)[1]
+
+    def objective_and_cut(self, test: EfficientTest) -> tuple[float, FloatArray]:
+        """`objective` and `cut`, in the time of either: what every round of a method needs that averages cuts."""
         if self.offset:
-            return self.stated.cut(self.to_stated(test))
-        gradient = self.subgradient(test)
-        cut: FloatArray = self.objective(test) + (gradient - gradient @ test.full_weights())
-        return cut
+            return self.objective(test), self.cut(test)
+        objective, gradient = self._judged(test)
+        cut: FloatArray = objective + (gradient - gradient @ test.full_weights())
+        return objective, cut
 
     @property
     def _at_most(self) -> str:

@@ -129,7 +129,8 @@ def closing_in(problem: Problem, cases: Sequence[int | str], *, rounds: int = 50
     rows = []
     for number in range(1, rounds + 1):
         test = problem.test(cases=chosen.cases, weights=weights)
-        objective, cut = problem.objective(test), problem.cut(test)[list(chosen.cases)]
+        objective, full_cut = problem.objective_and_cut(test)
+        cut = full_cut[list(chosen.cases)]
         plain_sum, linear_sum = plain_sum + cut, linear_sum + number * cut
         best = min(best, objective)
         proved = max(plain_sum.min() / number, linear_sum.min() / (number * (number + 1) / 2))

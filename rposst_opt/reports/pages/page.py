@@ -32,9 +32,6 @@ def render(
 ) -> str:
     """Fill a template, and that of each section with what it shows; every value is text, whatever it contains."""
     check_can_render()
-    from markupsafe import Markup
-    from plotly.offline import get_plotlyjs
-
     return (
         _environment()
         .get_template(template)
@@ -45,7 +42,7 @@ def render(
                 [*SHARED_SCRIPTS, *(script for section, _ in sections for script in section.scripts)]
             ),
             asset=asset,
-            plotly=Markup(get_plotlyjs()),
+            plotly=_plotly(),
             version=rposst_opt.__version__,
             **values,
         )
@@ -65,6 +62,15 @@ def _environment() -> "Environment":
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+
+
+@functools.cache
+def _plotly() -> "Markup":
+    """Plotly's script, which is read from its package once."""
+    from markupsafe import Markup
+    from plotly.offline import get_plotlyjs
+
+    return Markup(get_plotlyjs())
 
 
 def asset(name: str) -> "Markup":

@@ -51,12 +51,19 @@ const Charts = (() => {
       linecolor: colour("faint"),
       tickcolor: colour("faint"),
       automargin: true,
+      ticklabeloverflow: "allow", // margins make room for labels; to look for those beyond them takes long
       exponentformat: "power",
       ...settings,
     };
   }
 
-  function layout(settings) {
+  // Enough for most labels and one line of a legend: a chart that asks for more of a margin is drawn twice.
+  function margin(traces, { showlegend }) {
+    const legend = showlegend !== false && traces.filter((trace) => trace.showlegend !== false).length > 1;
+    return { l: 70, r: 20, t: legend ? 48 : 30, b: 54 };
+  }
+
+  function layout(traces, settings) {
     const axes = Object.fromEntries(
       Object.entries({ xaxis: {}, yaxis: {}, ...settings })
         .filter(([key]) => /^[xy]axis/.test(key))
@@ -66,7 +73,6 @@ const Charts = (() => {
       font: { family: "system-ui, sans-serif", size: 12, color: colour("ink") },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
-      margin: { l: 56, r: 16, t: 30, b: 44 },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("faint"), activecolor: colour("ink") },
       hoverlabel: {
         align: "left",
@@ -80,6 +86,7 @@ const Charts = (() => {
       dragmode: false, // a finger that scrolls the page must not zoom a chart
       ...settings,
       ...axes,
+      margin: { ...margin(traces, settings), ...settings.margin },
     };
   }
 
@@ -100,7 +107,7 @@ const Charts = (() => {
     const made = makers.get(id)();
     // A browser lays paper out after its last chance to resize a chart.
     const width = root.classList.contains("printing") ? { width: element.clientWidth } : { autosize: true };
-    return Plotly.react(element, made.traces, { ...layout(made.layout), ...width }, config(id));
+    return Plotly.react(element, made.traces, { ...layout(made.traces, made.layout), ...width }, config(id));
   }
 
   const add = (id, make) => makers.set(id, make);

@@ -53,6 +53,7 @@ const Report = (() => {
       traces: [heat(all, {}), heat(chosen, { yaxis: "y2", xaxis: "x2" }), marked],
       layout: {
         height: 170 + top + below,
+        margin: { t: 30, r: narrow ? 78 : 92 }, // at the right, for the bar of colours
         shapes: outlines,
         coloraxis: {
           colorscale: COLOURS,
@@ -216,7 +217,7 @@ const Report = (() => {
           rangemode: "tozero",
           showgrid: false,
         },
-        margin: { l: 56, r: 56, t: 30, b: 44 },
+        margin: { r: 56 },
       },
     };
   }
