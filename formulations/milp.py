@@ -38,6 +38,7 @@ for _solver in ("osqp", "scs", "ecos", "piqp", "clarabel", "pyscipopt", "scipy.o
 
 import pulp  # noqa: E402
 
+from formulations.convex_solvers import SCIP_FEW_CUTS  # noqa: E402
 from formulations.epigraph import Epigraph, make_epigraph, selected_test  # noqa: E402
 from formulations.incumbents import (  # noqa: E402
     SOLVERS_INFINITY,
@@ -104,7 +105,9 @@ def _highs(time_limit: float | None, threads: int | None, log: Path) -> Any:
 
 
 def _scip(time_limit: float | None, threads: int | None, log: Path) -> Any:
-    return pulp.SCIP_PY(msg=False, timeLimit=time_limit, gapRel=0)  # it has one thread, and PuLP warns of any other
+    options = [f"{name}={value}" for name, value in SCIP_FEW_CUTS.items()]
+    # It has one thread, and PuLP warns of any other.
+    return pulp.SCIP_PY(msg=False, timeLimit=time_limit, gapRel=0, options=options)
 
 
 def _gurobi(time_limit: float | None, threads: int | None, log: Path) -> Any:

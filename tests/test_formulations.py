@@ -424,9 +424,13 @@ def test_both_statements_of_the_program_have_one_relaxation_and_a_single_tail_sa
 
     problem = small_problems()[name]
     model, arrays = selection_program(problem).model, selection_arrays(problem)
-    fractions = arrays.epigraph.tail_fractions
-    saved = problem.n_scenarios if len(fractions) == 1 and fractions[0] < 1 else 0
-    assert (model.numConstraints() + saved, model.numVariables() + saved) == arrays.rows.shape
+    fractions, d, n = arrays.epigraph.tail_fractions, problem.n_scenarios, len(problem.eligible_cases)
+    tails, excesses = int((fractions < 1).sum()), int(((fractions > 0) & (fractions < 1)).sum())
+    losses = 0 if len(fractions) == tails == 1 else d
+    variables = len(problem.selectable_cases) + n + problem.n_policies + losses + tails + excesses * d
+    rows_of_tails = tails * d if losses else 0
+    rows = 2 + len(problem.selectable_cases) + problem.n_policies + len(problem.pieces.coefficients) * d + rows_of_tails
+    assert (model.numConstraints(), model.numVariables()) == arrays.rows.shape == (rows, variables)
     for variable in model.variables():
         variable.cat = "Continuous"
     model.solve(pulp.HiGHS(msg=False))
