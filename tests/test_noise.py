@@ -156,6 +156,7 @@ def test_a_cut_is_below_the_objective_everywhere_and_touches_it_where_it_was_mad
     cut = problem.cut(here)
     assert cut @ here.full_weights() == pytest.approx(problem.objective(here), abs=problem.allowance(1e-9))
     assert cut @ there.full_weights() <= problem.objective(there) + problem.allowance(1e-9)
+    assert problem.objective_and_cut(here)[0] == problem.objective(here)
 
 
 @given(problems(most_cases=5, most_policies=4), st.floats(0, 2), st.floats(0, 2))

@@ -153,6 +153,8 @@ def test_cuts_hold_for_every_weight_and_offset() -> None:
         assert cut.shape == (problem.n_cases + 2,)
         below = cut @ problem.to_stated(elsewhere).full_weights()
         assert problem.objective(elsewhere) >= below - problem.allowance(1e-9)
+        objective, same_cut = problem.objective_and_cut(at)
+        assert objective == problem.objective(at) and same_cut.tolist() == cut.tolist()
 
 
 def test_certificates_prove_it_and_forged_ones_do_not() -> None:

@@ -5,6 +5,7 @@ import io
 import itertools
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -57,6 +58,11 @@ def tables_of(names: tuple[str, ...]) -> dict[str, pd.DataFrame]:
     return all_tables(problem_of(names))
 
 
+@cache
+def tables_of_sameness() -> dict[str, pd.DataFrame]:
+    return all_tables(ro.Problem(results=np.full((6, 2), 0.5), size=2))
+
+
 def all_tables(problem: ro.Problem) -> dict[str, pd.DataFrame]:
     test = problem.test(cases=[0, 3], weights=[0.4, 0.6])
     return {
@@ -92,6 +98,23 @@ def picture(figure: Figure) -> np.ndarray:
     figure.savefig(buffer, dpi=80)
     buffer.seek(0)
     return np.asarray(imread(buffer))
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure, its picture, and the table that it was drawn from, as drawing has left it."""
+
+    figure: Figure
+    picture: np.ndarray
+    table: pd.DataFrame
+
+
+@cache
+def drawn_of(name: str, names: tuple[str, ...]) -> Drawn:
+    """For tests that only look, at whatever number of dots."""
+    table = tables_of(names)[name].copy()
+    figure = draw(name, table)
+    return Drawn(figure, picture(figure), table)
 
 
 def words(figure: Figure) -> list[str]:
@@ -133,13 +156,11 @@ def test_each_table_of_analysis_has_its_picture() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_picture_is_one_and_is_seven_inches_wide(name: str, tables: dict[str, pd.DataFrame]) -> None:
-    table = tables[name].copy()
-    figure = draw(name, table)
-    assert isinstance(figure, Figure)
-    drawn = picture(figure)
-    assert drawn.shape[1] == 7 * 80
-    assert drawn[..., :3].std() > 0.02  # something is on it
-    pd.testing.assert_frame_equal(table, tables[name])
+    drawn = drawn_of(name, SHORT_NAMES)
+    assert isinstance(drawn.figure, Figure)
+    assert drawn.picture.shape[1] == 7 * 80
+    assert drawn.picture[..., :3].std() > 0.02  # something is on it
+    pd.testing.assert_frame_equal(drawn.table, tables[name])
 
 
 def test_a_notebook_shows_a_picture_though_nobody_imports_pyplot(tables: dict[str, pd.DataFrame]) -> None:
@@ -170,8 +191,7 @@ def test_matplotlib_is_as_it_was(name: str, tables: dict[str, pd.DataFrame]) -> 
 @pytest.mark.parametrize("names", [SHORT_NAMES, NASTY_NAMES], ids=["short", "nasty"])
 @pytest.mark.parametrize("name", NAMES)
 def test_no_words_overlap_or_leave_the_picture(name: str, names: tuple[str, ...]) -> None:
-    figure = draw(name, tables_of(names)[name])
-    picture(figure)
+    figure = drawn_of(name, names).figure
     figure.set_dpi(100)
     figure.draw_without_rendering()
     boxes = [(text.get_text(), text.get_window_extent()) for text in visible_texts(figure)]
@@ -486,13 +506,12 @@ def test_holes_in_a_surface_are_left_white() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_problem_in_which_all_is_alike_makes_pictures(name: str) -> None:
-    problem = ro.Problem(results=np.full((6, 2), 0.5), size=2)
-    picture(draw(name, all_tables(problem)[name]))
+    picture(draw(name, tables_of_sameness()[name].copy()))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_axes_are_named_in_words(name: str, tables: dict[str, pd.DataFrame]) -> None:
-    for axes in draw(name, tables[name]).axes:
+def test_axes_are_named_in_words(name: str) -> None:
+    for axes in drawn_of(name, SHORT_NAMES).figure.axes:
         if axes.axison:
             labels = [axes.get_xlabel(), axes.get_ylabel()]
             assert any(re.search(r"[a-z]{4}", label) for label in labels)

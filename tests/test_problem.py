@@ -126,6 +126,8 @@ def test_a_cut_is_a_lower_bound_for_every_test(
     assert problem.objective(there) >= there.full_weights() @ cut - 1e-10
     assert problem.objective(there) >= cut[list(there.cases)].min() - 1e-10
     assert here.full_weights() @ cut == pytest.approx(problem.objective(here), abs=1e-10)
+    objective, same_cut = problem.objective_and_cut(here)
+    assert objective == problem.objective(here) and same_cut.tolist() == cut.tolist()
 
 
 @given(problems_with_tests(), st.randoms(use_true_random=False))

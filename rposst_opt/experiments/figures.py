@@ -56,7 +56,8 @@ def _save(figure: Figure, path: Path) -> list[Path]:
     written = []
     layout = figure.get_layout_engine()
     assert layout is not None
-    for _ in range(2):  # once for both files; pictures of a fixed shape take a second look
+    fixed = any(axes.get_aspect() != "auto" for axes in figure.axes)
+    for _ in range(2 if fixed else 1):  # for both files; pictures of a fixed shape take a second look
         layout.execute(figure)
     figure.set_layout_engine("none")
     for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None, "Creator": None})):
