@@ -138,11 +138,11 @@ def test_intervals_are_over_replicas_where_folds_are_drawn_again_and_over_polici
     )
     errors = found.errors.assign(error=(found.errors["estimate"] - found.errors["full"]).abs())
     assert {*errors["kind"]} == {*Kind} and len(found.summary) == 2 * len(Kind)
-    for row in found.summary.itertuples():
-        of_this_way = errors[(errors["kind"] == row.kind) & (errors["size"] == row.size)]
-        sampled = of_this_way.groupby("replica" if row.kind == Kind.ALIKE else "policy")["error"].mean()
+    for _, row in found.summary.iterrows():
+        of_this_way = errors[(errors["kind"] == row["kind"]) & (errors["size"] == row["size"])]
+        sampled = of_this_way.groupby("replica" if row["kind"] == Kind.ALIKE else "policy")["error"].mean()
         if len(sampled) < 2:
-            assert np.isnan([row.low, row.high]).all()
+            assert pd.isna(row.low) and pd.isna(row.high)
             continue
         half = stats.t.ppf(0.975, len(sampled) - 1) * stats.sem(sampled)
         assert (row.low, row.high) == pytest.approx((max(row.mean_error - half, 0), row.mean_error + half))

@@ -150,10 +150,8 @@ class Validation(Shown):
     def _intervals(self) -> list[tuple[float, float]]:
         """The interval of each way's mean error, in the order of the ways."""
         errors = dict(list(self.errors.groupby(WAY, sort=False)))
-        return [
-            _interval(key[WAY.index("kind")], replicas["mean_error"].to_numpy(), errors[key])
-            for key, replicas in self.by_replica.groupby(WAY, sort=False)
-        ]
+        replicas = self.by_replica.groupby(WAY, sort=False)["mean_error"]
+        return [_interval(str(way[0]), means.to_numpy(), errors[way]) for way, means in replicas]
 
 
 def _interval(kind: str, means: FloatArray, errors: "pd.DataFrame") -> tuple[float, float]:
