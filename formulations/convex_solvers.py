@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-
 # The bound of these programs comes from branching: cuts hardly raise it, and SCIP spends most of its time on them.
 # A few are left, since what takes the place of curved constraints is among them.
 SCIP_FEW_CUTS = {"separating/maxroundsroot": 5, "separating/maxrounds": 1}

@@ -10,8 +10,8 @@ With z = (y, w, score, ℓ, v, u) the rows are, from the top:
     ℓ_s - c_p1 score_{j_s} ≥ c_p0 - c_p1 b_s       a row per piece and scenario
     v_i + u_is - ℓ_s ≥ 0                           a row per part of the measure and scenario; without u_is if η_i = 0
 
-and a part with η_i = 1 costs λ_i Ψ_s on ℓ_s, with neither v nor u. With a single part and η < 1, v + u_s takes the place
-of ℓ_s, which has no variables and no rows of its own then: HiGHS needs a fifth to two thirds less time.
+and a part with η_i = 1 costs λ_i Ψ_s on ℓ_s, with neither v nor u. With a single part and η < 1, v + u_s takes the
+place of ℓ_s, which has neither variables nor rows then: HiGHS needs a fifth to two thirds less time.
 """
 
 import time

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from commands import Run
 from sample_files import write_table
+from scipy import stats
 
 import rposst_opt as ro
 from rposst_opt.estimators import ESTIMATORS
@@ -129,6 +130,22 @@ def test_errors_are_those_of_doing_it_by_hand() -> None:
         assert row.p90_error == pytest.approx(np.quantile(errors, 0.9))
         half = 2.5705818 * errors.std(ddof=1) / np.sqrt(6)  # Student's t with five degrees of freedom
         assert (row.low, row.high) == pytest.approx((max(errors.mean() - half, 0), errors.mean() + half), rel=1e-6)
+
+
+def test_intervals_are_over_replicas_where_folds_are_drawn_again_and_over_policies_elsewhere() -> None:
+    found = validate(
+        table(), [2, 3], selections=["stratified"], estimators=["weights"], groups=["a", "b"] * 5, folds=3, replicas=4
+    )
+    errors = found.errors.assign(error=(found.errors["estimate"] - found.errors["full"]).abs())
+    assert {*errors["kind"]} == {*Kind} and len(found.summary) == 2 * len(Kind)
+    for _, row in found.summary.iterrows():
+        of_this_way = errors[(errors["kind"] == row["kind"]) & (errors["size"] == row["size"])]
+        sampled = of_this_way.groupby("replica" if row["kind"] == Kind.ALIKE else "policy")["error"].mean()
+        if len(sampled) < 2:
+            assert pd.isna(row.low) and pd.isna(row.high)
+            continue
+        half = stats.t.ppf(0.975, len(sampled) - 1) * stats.sem(sampled)
+        assert (row.low, row.high) == pytest.approx((max(row.mean_error - half, 0), row.mean_error + half))
 
 
 def test_a_test_that_is_the_full_test_is_never_wrong_by_its_weights_and_ranks_rightly() -> None:

@@ -143,29 +143,27 @@ class Validation(Shown):
         """
         together = dict.fromkeys(["mean_error", "p90_error", "kendall_tau", "picks_best"], "mean")
         means = self.by_replica.groupby(WAY, sort=False).agg({**together, "worst_error": "max"}).reset_index()
-        intervals = [self._interval(dict(zip(WAY, key, strict=True))) for key in means[WAY].itertuples(index=False)]
-        means[["low", "high"]] = intervals
+        means[["low", "high"]] = self._intervals()
         tuned = self.tuned.groupby(["kind", "size", "selection"], sort=False)[["tuned_mean", "tuned_worst"]].mean()
         return means.merge(tuned.reset_index(), on=["kind", "size", "selection"], how="left")
 
-    def _interval(self, way: dict[str, Any]) -> tuple[float, float]:
-        samples = _rows_of(self.by_replica, way)["mean_error"].to_numpy()
-        centre = float(samples.mean())
-        if way["kind"] != Kind.ALIKE or len(samples) < 2:
-            group = _rows_of(self.errors, way)
-            error = (group["estimate"] - group["full"]).abs()
-            samples = error.groupby(group["policy"]).mean().to_numpy()
-        if len(samples) < 2:
-            return float("nan"), float("nan")
-        half = float(half_width(samples))
-        return max(centre - half, 0.0), centre + half
+    def _intervals(self) -> list[tuple[float, float]]:
+        """The interval of each way's mean error, in the order of the ways."""
+        errors = dict(list(self.errors.groupby(WAY, sort=False)))
+        replicas = self.by_replica.groupby(WAY, sort=False)["mean_error"]
+        return [_interval(str(way[0]), means.to_numpy(), errors[way]) for way, means in replicas]
 
 
-def _rows_of(table: "pd.DataFrame", way: dict[str, Any]) -> "pd.DataFrame":
-    chosen = np.ones(len(table), dtype=bool)
-    for column, value in way.items():
-        chosen &= (table[column] == value).to_numpy()
-    return table[chosen]
+def _interval(kind: str, means: FloatArray, errors: "pd.DataFrame") -> tuple[float, float]:
+    """Around the mean of the replicas' mean errors."""
+    samples, centre = means, float(means.mean())
+    if kind != Kind.ALIKE or len(samples) < 2:
+        error = (errors["estimate"] - errors["full"]).abs()
+        samples = error.groupby(errors["policy"]).mean().to_numpy()
+    if len(samples) < 2:
+        return float("nan"), float("nan")
+    half = float(half_width(samples))
+    return max(centre - half, 0.0), centre + half
 
 
 def _frame(rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> "pd.DataFrame":
