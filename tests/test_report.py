@@ -234,6 +234,19 @@ def test_who_ran_out_of_time_has_not_agreed(monkeypatch: pytest.MonkeyPatch) -> 
     assert tiles_of(page)["Solvers that agree"] == ("2", "nobody disagrees; 1 proved less in the time")
 
 
+class OutOfIdeas(OutOfTime):
+    """Has nothing when the time is up."""
+
+    def solve(self, problem: ro.Problem, budget: ro.Budget) -> ro.Candidate:
+        return ro.Candidate(test=None, lower_bound=-np.inf, limit=ro.Limit.TIME)
+
+
+def test_where_nobody_answered_it_is_not_said_that_nobody_disagrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BACKENDS, "out-of-ideas", Entry(__name__, "OutOfIdeas"))
+    page = report_page(gathered(arrows(), backends=["out-of-ideas"]))
+    assert tiles_of(page)["Solvers that agree"] == ("0", "nobody answered; 1 found nothing in the time")
+
+
 def tiles_of(page: str) -> dict[str, tuple[str, str]]:
     found = re.findall(r'"tile"><span>(.*?)</span><strong>(.*?)</strong><span>(.*?)</span>', page)
     return {html.unescape(label): (html.unescape(value), html.unescape(note)) for label, value, note in found}

@@ -133,7 +133,10 @@ def _who_agrees(report: Report) -> tuple[str, str]:
     if better is not None:
         return "0", f"others found a better test, at {better:.4g}"
     counts = agreement.counts
-    notes = [f"{len(agreement.dissenters)} disagree" if agreement.dissenters else "nobody disagrees"]
+    if agreement.dissenters:
+        notes = [f"{len(agreement.dissenters)} disagree"]
+    else:
+        notes = ["nobody answered" if agreement.best is None else "nobody disagrees"]
     told = (Verdict.PROVED_LESS, Verdict.FOUND_NOTHING, Verdict.NO_LICENCE, Verdict.CRASHED)
     notes += [f"{counts[verdict]} {verdict.words}" for verdict in told if verdict in counts]
     return str(counts.get(Verdict.AGREES, 0) + counts.get(Verdict.TIES, 0)), "; ".join(notes)
