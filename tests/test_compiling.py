@@ -308,8 +308,10 @@ def test_what_is_kept_finds_the_address_anew_in_every_process(toy_apart: Path) -
 
 def test_without_what_was_kept_of_it_a_function_apart_is_compiled_again(toy_apart: Path) -> None:
     run_toy("toy.total(10)", toy_apart)
-    for kept in (toy_apart / "cache").rglob("toy.add*"):
-        kept.unlink()
+    kept = list((toy_apart / "cache").rglob("toy.add*"))
+    assert kept
+    for file in kept:
+        file.unlink()
     assert run_toy("print(toy.total(10))", toy_apart).stdout.split() == ["32.5"]
 
 
