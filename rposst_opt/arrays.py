@@ -304,10 +304,10 @@ def checked_targets(
     """
     n_cases, own = len(case_names), None
     given = None if target_names is None else _texts(target_names)
-    if given is not None and tuple(given) == positions_as_names(len(given)):
-        given = None
+    is_default = given is not None and tuple(given) == positions_as_names(len(given))  # of a problem without names
     if targets is None:
-        return read_only(np.full((1, n_cases), 1.0 / n_cases)), checked_names("target_names", given, 1)
+        names = checked_names("target_names", None if is_default else given, 1)
+        return read_only(np.full((1, n_cases), 1.0 / n_cases)), names
     table = labelled("targets", targets)
     if table is None:
         rows = as_numbers("targets", targets)
@@ -317,6 +317,8 @@ def checked_targets(
         rows = as_numbers("targets", values.T)
     if rows.ndim != 2 or len(rows) == 0 or rows.shape[1] != n_cases:
         raise ProblemError(f"`targets` must have one row per target and {n_cases} columns, got shape {rows.shape}.")
+    if is_default and (own is None or set(own) != set(given or ())):
+        given = None
     if own is not None and given is not None:
         rows, own = rows[places_of("`targets`", "name of `target_names`", own, given)], None
     names = checked_names("target_names", given if own is None else own, len(rows))

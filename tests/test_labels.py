@@ -195,6 +195,15 @@ def test_policies_and_targets_may_share_names_unless_they_share_all() -> None:
         make(targets=same, probabilities=likely.set_axis(POLICIES, axis=1))
 
 
+def test_names_that_are_numbers_from_0_on_are_names_where_the_table_has_them() -> None:
+    targets = pd.DataFrame([[1.0, 0, 0], [0, 1, 0]], index=["1", "0"], columns=CASES)
+    problem = make(targets=targets, target_names=["0", "1"])
+    assert problem.target_names == ("0", "1")
+    np.testing.assert_array_equal(problem.targets, targets.loc[["0", "1"]])
+    named = targets.set_axis(["ann", "zoe"])
+    assert make(targets=named, target_names=["0", "1"]).target_names == ("ann", "zoe")  # as a problem without names has
+
+
 class WithoutRowNames:
     """A table as polars has it: columns with names, rows without."""
 
