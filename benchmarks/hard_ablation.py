@@ -80,7 +80,7 @@ def _never(*_: object) -> bool:
 
 INGREDIENTS: dict[str, tuple[Constant | PlanField, ...]] = {
     "cuts that reach farther than their tuple": (Constant(EXACT, "EXTENSIONS", ((0.0, 0),)),),
-    "a reach that grows with the work": (Constant(EXACT, "EXTENSIONS", ((0.0, 1),)),),
+    "a reach that grows with the work": (Constant(EXACT, "EXTENSIONS", ((0.0, 2),)),),
     "passing over extensions after failures": (Constant(KERNELS + "learning", "MOST_EXTENSIONS_SKIPPED", 0),),
     "a share for relaxation and local search": (Constant("rposst_opt.solvers.besides:Besides", "may_go_on", _never),),
     "a ladder of bounds": (Constant("rposst_opt.solvers.ladder", "CLOSEST_RUNG", math.inf),),

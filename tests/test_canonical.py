@@ -319,8 +319,14 @@ def test_two_cases_that_do_equally_well_share_the_weight() -> None:
     test = ro.solve(problem, "exact").test
     assert test is not None and test.weights.tolist() == pytest.approx([0.5, 0.5])
     arrays = scaled_problem_arrays(problem, np.arange(4))
-    weights = least_squares_weights(arrays, with_mean_alone(arrays), np.array([0, 1]), np.array([1.0, 0.0]))
-    assert weights == pytest.approx([0.5, 0.5])
+    rows, given = np.array([0, 1]), np.array([1.0, 0.0])
+    for known in (
+        np.empty((0, 2)),
+        np.zeros((1, 2)),
+        np.full((1, 2), 9.0),
+    ):  # the last are no cuts: no weights have them
+        weights = least_squares_weights(arrays, with_mean_alone(arrays), rows, given, known)
+        assert weights == pytest.approx([0.5, 0.5])
 
 
 # Cases with the same results

@@ -16,9 +16,9 @@ from rposst_opt.solvers.kernels.problem_arrays import (
     ProblemArrays,
     problem_arrays,
 )
-from rposst_opt.solvers.kernels.response import list_worst, make_response
+from rposst_opt.solvers.kernels.response import RAISES, list_worst, make_response, raised_floor, select_worst
 from rposst_opt.solvers.kernels.sorting import sort_where_it_matters
-from rposst_opt.solvers.kernels.tuple_game import add_row, make_tuple_game, place_row, settle
+from rposst_opt.solvers.kernels.tuple_game import COMPLETE, KEPT, add_row, make_tuple_game, place_row, settle
 
 MEASURES = [
     ro.CVaR(0.35),
@@ -148,3 +148,59 @@ def test_a_set_with_one_case_more_is_settled_as_if_it_were_new(seed: int) -> Non
         assert lower == pytest.approx(its_lower, abs=1e-10)
         assert upper == pytest.approx(its_upper, abs=1e-10)
         assert upper - lower < 1e-10
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_kept_cut_is_right_at_every_row_whatever_sets_came_before(seed: int) -> None:
+    """Rows that stay where they are are not worked out again, and old cuts make room for new ones."""
+    rng = np.random.default_rng(seed)
+    problem = ro.Problem(results=rng.random((9, 40)), size=2, measure=MEASURES[seed % len(MEASURES)])
+    arrays = problem_arrays(problem)
+    game = make_tuple_game(arrays, 8)
+    stayed = 0
+    for _ in range(40):
+        before, n_rows = game.rows.copy(), int(rng.integers(1, 6))
+        cases = [int(before[row]) if rng.random() < 0.5 else int(rng.integers(9)) for row in range(n_rows)]
+        for row, case in enumerate(cases):
+            stayed += row < game.state[COMPLETE] and before[row] == case
+            place_row(row, case, arrays.results, game)
+        lower, upper = settle(n_rows, np.inf, -np.inf, 1e-12, arrays, game, 0.0)
+        assert upper - lower < 1e-10
+        if n_rows < 8:
+            add_row.py_func(n_rows, int(rng.integers(9)), arrays.results, game)  # type: ignore[attr-defined]
+            settle(n_rows + 1, np.inf, -np.inf, 1e-12, arrays, game, 0.0)
+        for k in range(int(game.state[KEPT])):
+            length = game.lengths[k]
+            for row in range(int(game.state[COMPLETE])):
+                pulled = game.pulls[k, :length] @ arrays.results[game.rows[row], game.policies[k, :length]]
+                assert game.values[row, k] == pytest.approx(game.constants[k] + pulled, abs=1e-12)
+    assert stayed > 10
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bounds_above_the_losses_that_they_are_of_leave_nothing_out(seed: int) -> None:
+    """They raise the floor too far, as rounding might by a bit; then all is looked through again."""
+    rng = np.random.default_rng(seed)
+    problem = ro.Problem(results=rng.integers(0, 3, (6, 30)) / 2.0, size=2, measure=ro.CVaR(0.2))
+    arrays = problem_arrays(problem)
+    low, high, full = arrays.least_full_scores, arrays.greatest_full_scores, arrays.full_scores
+    most = arrays.most_chosen
+    losses, worst, policies = np.empty(most), np.full(most, -1), np.zeros(most, np.int64)
+    for _ in range(20):
+        scores = rng.dirichlet(np.ones(6)) @ arrays.results
+        bounds = np.maximum(abs(scores - low), abs(scores - high)) + rng.choice([0.0, 1e-15, 0.3], len(scores))
+        select_worst.py_func(  # type: ignore[attr-defined]
+            scores, bounds, arrays.offsets, full, arrays.knots, arrays.coefficients, losses, worst, policies
+        )
+        wanted = np.sort(abs(scores[arrays.scenario_policies] - full))[::-1][:most]
+        np.testing.assert_allclose(losses, wanted, atol=1e-12)
+        assert len(set(worst.tolist())) == most
+
+
+def test_the_floor_is_raised_by_bounds_but_never_above_what_so_many_reach() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        bounds, most = rng.random(40), int(rng.integers(1, 20))
+        reached = float(np.sort(bounds)[-most])
+        floor = raised_floor.py_func(0.0, 1.0, most, bounds)  # type: ignore[attr-defined]
+        assert reached - 1 / 2**RAISES <= floor <= reached

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays, with_mean_alone, with_share_of_mean
-from rposst_opt.solvers.kernels.tuple_game import TupleGame, make_tuple_game
+from rposst_opt.solvers.kernels.tuple_game import COMPLETE, KEPT, TupleGame, make_tuple_game, place_row
 from rposst_opt.solvers.kernels.weighing import settle_sets, tangent, value_sets
 
 # In units of the largest loss there can be:
@@ -77,7 +77,17 @@ class Weigher:
         """Of the weights that are as good in both ways, those with the least sum of squares."""
         if weighed.is_unique:
             return weighed.weights
-        return least_squares_weights(self.arrays, self._mean, weighed.rows, weighed.weights)
+        known = self._known_cuts(weighed.rows)
+        return least_squares_weights(self.arrays, self._mean, weighed.rows, weighed.weights, known)
+
+    def _known_cuts(self, rows: IntArray) -> FloatArray:
+        """The cuts that settling sets of cases has left, at these rows: one a line."""
+        arrays, game = self._game(0.0, len(rows))
+        if game.state[COMPLETE] < len(rows) or (game.rows[: len(rows)] != rows).any():
+            for at, row in enumerate(rows):
+                place_row(at, int(row), arrays.results, game)
+        known: FloatArray = game.values[: len(rows), : game.state[KEPT]].T
+        return known
 
     def by_mean(self, sets: IntArray, weights: FloatArray) -> list[Weighed]:
         """Of every set of rows, the weights with the least mean loss among the optimal ones.
@@ -145,7 +155,7 @@ class Weigher:
 
 
 def least_squares_weights(
-    arrays: ProblemArrays, mean: ProblemArrays, rows: IntArray, weights: FloatArray
+    arrays: ProblemArrays, mean: ProblemArrays, rows: IntArray, weights: FloatArray, known: FloatArray
 ) -> FloatArray:
     """The weights with the least sum of squares that have the objective and the mean loss of these, up to the slack.
 
@@ -158,6 +168,8 @@ def least_squares_weights(
     rows : ndarray of int
     weights : ndarray
         Of these rows, on the simplex; with the least objective and, among such, with the least mean loss.
+    known : ndarray of shape (n_cuts, n_rows)
+        Cuts of the objective that are known already, to begin with.
     """
     width = len(rows)
     cut = np.empty(width)
@@ -166,22 +178,26 @@ def least_squares_weights(
         for side, slack in ((arrays, OBJECTIVE_SLACK), (mean, MEAN_SLACK))
     ]
     bounds, least = [*np.eye(width), np.ones(width), -np.ones(width)], [0.0] * width + [1.0, -1.0]
-    shortest: FloatArray | None = np.full(width, 1 / width)
+    begun = [limits[0][1] - each for each in known]
+    shortest = _shortest(np.array(bounds + begun), np.array(least + [0.0] * len(begun)))
+    if shortest is None:  # cuts that are nearly alike: go without them
+        begun, shortest = [], np.full(width, 1 / width)
+    bounds, least = bounds + begun, least + [0.0] * len(begun)
     near = weights
     while len(bounds) < MOST_CUTS and shortest is not None:
         on_simplex = _on_simplex(shortest)
-        cuts, excess = [], 0.0
+        new, excess = [], 0.0
         for side, limit in limits:
             above = tangent(rows, on_simplex, side, cut) - limit
             if above > ROUNDING:
-                cuts.append(limit - cut)  # Σ w_x c_x ≤ limit, and weights sum to one
+                new.append(limit - cut)  # Σ w_x c_x ≤ limit, and weights sum to one
                 excess = max(excess, above)
         stands_still = np.abs(on_simplex - near).max() < NO_MOVE
         if excess < NEAR:
             near = on_simplex
-        if not cuts or stands_still:
+        if not new or stands_still:
             break
-        bounds, least = bounds + cuts, least + [0.0] * len(cuts)
+        bounds, least = bounds + new, least + [0.0] * len(new)
         shortest = _shortest(np.array(bounds), np.array(least))
     return near
 

@@ -24,7 +24,7 @@ either v(S) ≥ θ, and the best mixture for S is a new cut, at least θ on all 
 all cases outside E are branched on. When one case is lacking, the candidates are the intersection of all H_c not yet
 hit; each of them is settled: below θ, and it is a test to report; or not, and its cut may rule out other candidates
 too. A new cut is first extended: while some superset R ⊃ τ has v(R) ≥ θ, the mixture for R rules out more. Each step
-goes on from the basis of the one before. Easy problems are solved soonest with cuts that reach one case farther than
+goes on from the basis of the one before. Easy problems are solved soonest with cuts that reach two cases farther than
 their tuple, hard ones with cuts that reach far; so the reach grows with the work that a problem turns out to need, and
 where many cases are left that each would have to be settled, a cut is extended by one, two, four and more at a time.
 
@@ -94,7 +94,7 @@ TOLERANCE = 1e-12  # to which one tuple is solved
 
 # A cut is made for some cases more than a tuple has. With more of them it rules out more, but takes longer to make; so
 # cuts reach farther the longer the search turns out to take. Pairs of work and the cases more from then on:
-EXTENSIONS = ((0.0, 1), (1e8, 4), (3e8, 8), (1e9, 31))
+EXTENSIONS = ((0.0, 2), (1e8, 4), (3e8, 8), (1e9, 31))
 ROUGHNESS = 0.1  # of exchanging cases at first: the least gain that counts, and the share of it that may be left
 MOST_TESTS = 20_000  # that may be tied for the best before we refuse to list them
 

@@ -49,7 +49,7 @@ def mixture_at(case: int, results: FloatArray, mixture: CutMixture) -> float:
 @internal
 def share_of(i: int, n_rows: int, workspace: TupleGame) -> float:
     """What cut ``basic[i]`` has in the mixture of the basis; zero for a slack."""
-    slots, total = workspace.values.shape[0], 0.0
+    slots, total = workspace.values.shape[1], 0.0
     if workspace.basic[i] >= slots:
         return 0.0
     for k in range(n_rows):

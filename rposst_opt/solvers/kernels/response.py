@@ -16,6 +16,8 @@ from rposst_opt.solvers.kernels.problem_arrays import (
 )
 from rposst_opt.solvers.kernels.sorting import sort_where_it_matters
 
+RAISES = 4  # of the floor under the worst losses, each by half of what may be left
+
 
 class Response(NamedTuple):
     """The antagonist's best response: the scenarios that count, with their policies, losses and weights.
@@ -139,16 +141,55 @@ def select_worst(
 ) -> None:
     """Fill `losses`, `scenarios` and `policies` with the worst scenarios, worst first, ties by index.
 
-    The scenarios of the last response, at their new losses, give a floor under which nothing can be among the worst:
-    with it, nearly all policies are passed over after one comparison of their bound.
+    The scenarios of the last response, at their new losses, give a floor under which nothing can be among the worst,
+    and the bounds of the policies' losses may raise it: then nearly all policies are passed over after one comparison.
     """
     most = losses.shape[0]
-    floor = np.inf
+    floor, highest = np.inf, -np.inf
     for h in range(most):
         if scenarios[h] < 0:
             floor = -np.inf
+            break
+        loss = loss_at(scores[policies[h]] - full_scores[scenarios[h]], knots, coefficients)
+        floor, highest = min(floor, loss), max(highest, loss)
+    if floor > -np.inf:
+        floor = raised_floor(floor, highest, most, bounds)
+    fill_worst(floor, scores, bounds, offsets, full_scores, knots, coefficients, losses, scenarios, policies)
+    if losses[most - 1] == -np.inf:  # rounding has a bound above the loss that it is of
+        fill_worst(-np.inf, scores, bounds, offsets, full_scores, knots, coefficients, losses, scenarios, policies)
+
+
+@internal
+def raised_floor(floor: float, highest: float, most: int, bounds: FloatArray) -> float:
+    """A floor between these two that so many bounds still reach: each is the loss of some scenario."""
+    for _ in range(RAISES):
+        middle = 0.5 * (floor + highest)
+        count = 0
+        for j in range(bounds.shape[0]):
+            count += bounds[j] >= middle
+        if count >= most:
+            floor = middle
         else:
-            floor = min(floor, loss_at(scores[policies[h]] - full_scores[scenarios[h]], knots, coefficients))
+            highest = middle
+    return floor
+
+
+@internal
+def fill_worst(
+    floor: float,
+    scores: FloatArray,
+    bounds: FloatArray,
+    offsets: IntArray,
+    full_scores: FloatArray,
+    knots: FloatArray,
+    coefficients: FloatArray,
+    losses: FloatArray,
+    scenarios: IntArray,
+    policies: IntArray,
+) -> None:
+    """As `select_worst`, of what is not below the floor; the losses of places that stay empty are -inf."""
+    most = losses.shape[0]
+    for h in range(most):
         losses[h] = -np.inf
     for j in range(scores.shape[0]):
         if bounds[j] < floor or bounds[j] <= losses[most - 1]:

@@ -23,8 +23,8 @@ def start_basis(n_rows: int, slots: int, kept: int, values: FloatArray, inverse:
     for k in range(kept):
         row, least = 0, np.inf
         for i in range(n_rows):
-            if values[k, i] < least:
-                row, least = i, values[k, i]
+            if values[i, k] < least:
+                row, least = i, values[i, k]
         if least > highest:
             best, least_row, highest = k, row, least
     for i in range(n_rows + 1):
@@ -39,7 +39,7 @@ def start_basis(n_rows: int, slots: int, kept: int, values: FloatArray, inverse:
             basic[i] = slots + i
             inverse[i, i] = -1.0
             inverse[i, least_row] = 1.0
-            inverse[i, n_rows] = values[best, i] - highest
+            inverse[i, n_rows] = values[i, best] - highest
     inverse[n_rows, least_row] = -1.0
     inverse[n_rows, n_rows] = highest
 
@@ -51,7 +51,7 @@ def extend_basis(n_rows: int, values: FloatArray, inverse: FloatArray, basic: In
     That slack, the mixture at the new row less v, is negative if the mixture does not rule the row out: then it must
     leave (`mend`). The weights stay in order, with none on the new row.
     """
-    slots, new, last = values.shape[0], n_rows, n_rows + 1
+    slots, new, last = values.shape[1], n_rows, n_rows + 1
     for i in range(n_rows + 1):  # what belonged to the sum of the mixture, and to v, moves to the new end
         inverse[i, last] = inverse[i, new]
         inverse[i, new] = 0.0
@@ -61,7 +61,7 @@ def extend_basis(n_rows: int, values: FloatArray, inverse: FloatArray, basic: In
     for i in range(n_rows):
         if basic[i] < slots:
             for j in range(last + 1):
-                inverse[new, j] += values[basic[i], new] * inverse[i, j]
+                inverse[new, j] += values[new, basic[i]] * inverse[i, j]
     inverse[new, new] = -1.0
     basic[new] = slots + new
 
@@ -116,7 +116,7 @@ def proved_value(n_rows: int, slots: int, values: FloatArray, inverse: FloatArra
         value = 0.0
         for i in range(n_rows):
             if basic[i] < slots:
-                value += max(inverse[i, n_rows], 0.0) * values[basic[i], j]
+                value += max(inverse[i, n_rows], 0.0) * values[j, basic[i]]
         least = min(least, value)
     return least / total if 0.0 < total < np.inf else -np.inf
 
@@ -134,7 +134,7 @@ def basis_matrix(n_rows: int, slots: int, values: FloatArray, basic: IntArray, m
         else:
             matrix[n_rows, j] = 1.0
             for i in range(n_rows):
-                matrix[i, j] = values[basic[j], i]
+                matrix[i, j] = values[i, basic[j]]
 
 
 @internal
@@ -208,6 +208,23 @@ def reinvert(n_rows: int, slots: int, values: FloatArray, basic: IntArray, inver
     return True
 
 
+@internal
+def write_sums(
+    constant: float, n_rows: int, kept: int, factors: FloatArray, values: FloatArray, sums: FloatArray
+) -> None:
+    """For every kept cut the constant and the sum of its values, each times the factor of its row.
+
+    Cut by cut within every row, so that the compiler can use vector instructions: the simplex method does little else.
+    """
+    for k in range(kept):
+        sums[k] = constant
+    for i in range(n_rows):
+        factor = factors[i]
+        if factor != 0.0:
+            for k in range(kept):
+                sums[k] += factor * values[i, k]
+
+
 @inlined
 def arriving_column(
     n_rows: int,
@@ -217,6 +234,7 @@ def arriving_column(
     values: FloatArray,
     inverse: FloatArray,
     weights: FloatArray,
+    columns: FloatArray,
 ) -> int:
     """Read the weights w off the basis, and say what should enter it: a cut, slots + i for a slack, or -1.
 
@@ -228,13 +246,11 @@ def arriving_column(
         if weights[i] < lowest:
             lowest, arriving = weights[i], slots + i
     if arriving < 0:
-        theta, most = inverse[n_rows, n_rows], least_excess
+        excess, most = columns[0], least_excess
+        write_sums(-inverse[n_rows, n_rows], n_rows, kept, weights, values, excess)
         for k in range(kept):
-            excess = -theta
-            for i in range(n_rows):
-                excess += weights[i] * values[k, i]
-            if excess > most:
-                most, arriving = excess, k
+            if excess[k] > most:
+                most, arriving = excess[k], k
     return arriving
 
 
@@ -256,7 +272,7 @@ def change_of(i: int, n_rows: int, slots: int, arriving: int, values: FloatArray
     else:
         change = inverse[i, n_rows]
         for j in range(n_rows):
-            change += inverse[i, j] * values[arriving, j]
+            change += inverse[i, j] * values[j, arriving]
     return change
 
 
@@ -313,6 +329,7 @@ def mend(
     basic: IntArray,
     direction: FloatArray,
     shifts: FloatArray,
+    columns: FloatArray,
 ) -> bool:
     """Let negative basic variables leave, by steps of the dual simplex method; whether none is left.
 
@@ -330,13 +347,17 @@ def mend(
         for j in range(n_rows + 1):
             largest = max(largest, abs(inverse[leaving, j]))
         arriving, least_ratio = -1, np.inf
+        changes, costs = columns[0], columns[1]
+        write_sums(inverse[leaving, n_rows], n_rows, kept, inverse[leaving], values, changes)
+        write_sums(inverse[n_rows, n_rows], n_rows, kept, inverse[n_rows], values, costs)
+        for i in range(n_rows):
+            changes[kept + i], costs[kept + i] = -inverse[leaving, i], -inverse[n_rows, i]
         for column in range(kept + n_rows):
-            candidate = column if column < kept else slots + column - kept
-            change = change_of(leaving, n_rows, slots, candidate, values, inverse)
+            change = changes[column]
             if change < -PIVOT_TOLERANCE * largest:
-                cost = max(change_of(n_rows, n_rows, slots, candidate, values, inverse), 0.0)
+                cost = max(costs[column], 0.0)
                 if cost / -change < least_ratio:
-                    arriving, least_ratio = candidate, cost / -change
+                    arriving, least_ratio = column if column < kept else slots + column - kept, cost / -change
         if arriving < 0:
             return False
         write_direction(n_rows, slots, arriving, values, inverse, direction)

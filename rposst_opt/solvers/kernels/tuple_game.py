@@ -65,7 +65,7 @@ MOST_SPOILED_SUMS = 2  # times that weights miss it before we give up; the cuts 
 
 # Places in TupleGame.state. A record with names would cost every call from Python a microsecond more, which is a
 # twentieth of settling three cases.
-KEPT, NEXT, CALLS, STEPS, EXTENDED = range(5)
+KEPT, COMPLETE, CALLS, STEPS, EXTENDED = range(5)
 
 
 class TupleGame(NamedTuple):
@@ -76,7 +76,8 @@ class TupleGame(NamedTuple):
     """
 
     rows: IntArray
-    values: FloatArray  # (slots, rows): each cut at each row
+    values: FloatArray  # (rows, slots): each cut at each row
+    columns: FloatArray  # (2, slots + rows): scratch, a number for every cut and every slack
     constants: FloatArray
     lengths: IntArray
     policies: IntArray
@@ -88,8 +89,9 @@ class TupleGame(NamedTuple):
     answer_parts: FloatArray  # (slots, 2, scenarios): and the tail weight and the slope of each
     inverse: FloatArray  # of the basis; the last row belongs to v
     basic: IntArray  # cut k, or number of slots + i for the slack of row i
+    used: IntArray  # (slots,): the question at which each cut was last wanted in the basis
     vectors: FloatArray  # (4, rows + 1): weights, the best so far, the direction of a pivot, shifts of the basis
-    state: IntArray  # cuts kept, the next slot, questions to the antagonist, steps, whether the basis has a new row
+    state: IntArray  # cuts kept, rows that all of them have, questions to the antagonist, steps, whether a row is new
     scores: FloatArray  # (3, n_policies): scores, bounds of losses, and scratch to work out the bounds
     response: Response
 
@@ -101,7 +103,8 @@ def make_tuple_game(arrays: ProblemArrays, most_rows: int, *, record: bool = Fal
     noisy_rows = most_rows if len(arrays.noise) else 0
     return TupleGame(
         rows=np.zeros(most_rows, np.int64),
-        values=np.empty((slots, most_rows)),
+        values=np.empty((most_rows, slots)),
+        columns=np.empty((2, slots + most_rows)),
         constants=np.empty(slots),
         lengths=np.zeros(slots, np.int64),
         policies=np.empty((slots, width), np.int64),
@@ -113,6 +116,7 @@ def make_tuple_game(arrays: ProblemArrays, most_rows: int, *, record: bool = Fal
         answer_parts=np.empty((slots, 2, recorded)),
         inverse=np.empty((most_rows + 1, most_rows + 1)),
         basic=np.empty(most_rows + 1, np.int64),
+        used=np.zeros(slots, np.int64),
         vectors=np.zeros((4, most_rows + 1)),
         state=np.zeros(5, np.int64),
         scores=np.empty((3, n_policies)),
@@ -122,18 +126,23 @@ def make_tuple_game(arrays: ProblemArrays, most_rows: int, *, record: bool = Fal
 
 @compiled_when_it_pays
 def place_row(at: int, case: int, results: FloatArray, workspace: TupleGame) -> None:
-    """Make this case a row, and work out every kept cut there."""
+    """Make this case a row, and work out every kept cut there, unless it is that row already; rows come in order."""
+    state = workspace.state
+    if at < state[COMPLETE] and workspace.rows[at] == case:
+        return
+    if at == state[COMPLETE]:
+        state[COMPLETE] = at + 1
     constants, lengths, policies = workspace.constants, workspace.lengths, workspace.policies
     pulls, values, noise_cases = workspace.pulls, workspace.values, workspace.noise_cases
     workspace.rows[at] = case
-    for k in range(workspace.state[KEPT]):
+    for k in range(state[KEPT]):
         value = constants[k]
         for h in range(lengths[k]):
             value += pulls[k, h] * results[case, policies[k, h]]
         for i in range(noise_cases.shape[1]):
             if noise_cases[k, i] == case:
                 value += workspace.noise_slopes[k, i]
-        values[k, at] = value
+        values[at, k] = value
 
 
 @internal
@@ -159,19 +168,20 @@ def make_distribution(weights: FloatArray) -> bool:
 
 
 @inlined
-def free_slot(n_rows: int, slots: int, state: IntArray, basic: IntArray) -> int:
-    """Where a new cut is kept: in an empty slot, or in the place of the oldest that is not in the basis."""
-    slot = state[KEPT]
+def free_slot(n_rows: int, slots: int, state: IntArray, basic: IntArray, used: IntArray) -> int:
+    """Where a new cut is kept: in an empty slot, or in that of the cut that has not been in a basis for longest."""
+    slot, now = state[KEPT], state[CALLS]
     if slot < slots:
         state[KEPT] += 1
-        return slot
-    taken = True
-    while taken:
-        slot = state[NEXT]
-        state[NEXT] = (state[NEXT] + 1) % slots
-        taken = False
+    else:
         for i in range(n_rows):
-            taken = taken or basic[i] == slot
+            if basic[i] < slots:
+                used[basic[i]] = now
+        oldest = now
+        for k in range(slots):
+            if used[k] < oldest:
+                slot, oldest = k, used[k]
+    used[slot] = now
     return slot
 
 
@@ -192,7 +202,7 @@ def work_out_cut(
         value = constants[slot]
         for h in range(lengths[slot]):
             value += pulls[slot, h] * results[rows[i], policies[slot, h]]
-        values[slot, i] = value + noise_slopes[slot, i] if noise_slopes.shape[1] > 0 else value
+        values[i, slot] = value + noise_slopes[slot, i] if noise_slopes.shape[1] > 0 else value
 
 
 def _example_of_play() -> tuple[int, float, float, float, ProblemArrays, TupleGame, float]:
@@ -226,8 +236,8 @@ def play(
     noise, noise_cases, noise_slopes = arrays.noise, workspace.noise_cases, workspace.noise_slopes
     rows, values, inverse, basic = workspace.rows[:n_rows], workspace.values, workspace.inverse, workspace.basic
     weights, best_weights, direction = workspace.vectors[0, :n_rows], workspace.vectors[1], workspace.vectors[2]
-    shifts = workspace.vectors[3]
-    slots = values.shape[0]
+    shifts, columns, used = workspace.vectors[3], workspace.columns, workspace.used
+    slots = values.shape[1]
     upper, started, exact_inverse, spoiled, mended, pivots = np.inf, state[KEPT] > 0, False, False, 0, 0
     spoiled_sums, inverted_at, asked_at = 0, 0, 0
     shifted, direct, share = False, False, min(0.7, 1.0 - 2.0 / n_rows)
@@ -236,7 +246,7 @@ def play(
         weights[i], best_weights[i] = 1.0 / n_rows, 1.0 / n_rows
     if started and state[EXTENDED] == 0:
         start_basis(n_rows, slots, state[KEPT], values, inverse, basic)
-    elif started and not mend(n_rows, slots, state[KEPT], values, inverse, basic, direction, shifts):
+    elif started and not mend(n_rows, slots, state[KEPT], values, inverse, basic, direction, shifts, columns):
         start_basis(n_rows, slots, state[KEPT], values, inverse, basic)
     state[EXTENDED] = 0
     while pivots < MOST_PIVOTS + 200 * n_rows:
@@ -249,11 +259,11 @@ def play(
             theta = inverse[n_rows, n_rows]
             if theta >= threshold and proved_value(n_rows, slots, values, inverse, basic) >= threshold:
                 break
-            arriving = arriving_column(n_rows, slots, state[KEPT], 0.25 * tolerance, values, inverse, weights)
+            arriving = arriving_column(n_rows, slots, state[KEPT], 0.25 * tolerance, values, inverse, weights, columns)
             if arriving < 0 and shifted:
                 shift_basis(n_rows, 0.0, shifts)
                 shifted = False
-                if mend(n_rows, slots, state[KEPT], values, inverse, basic, direction, shifts):
+                if mend(n_rows, slots, state[KEPT], values, inverse, basic, direction, shifts, columns):
                     continue
             elif not shifted and pivots - asked_at > SHIFT_AFTER + n_rows:
                 shift_basis(n_rows, SHIFT, shifts)
@@ -270,7 +280,7 @@ def play(
                 # Pivots on next to nothing have spoiled the basis. Begin without the cuts that it was made of.
                 if spoiled_sums == MOST_SPOILED_SUMS:
                     break
-                spoiled_sums, state[KEPT], state[NEXT], started = spoiled_sums + 1, 0, 0, False
+                spoiled_sums, state[KEPT], started = spoiled_sums + 1, 0, False
             # Between the best weights and those of the basis the antagonist says more, as long as they are far apart.
             between = started and not direct and upper - inverse[n_rows, n_rows] > APART and upper < np.inf
             if between:
@@ -305,9 +315,9 @@ def play(
                 if mended == MOST_MENDED // 2 or not reinvert(n_rows, slots, values, basic, inverse):
                     start_basis(n_rows, slots, state[KEPT], values, inverse, basic)
                 else:
-                    mend(n_rows, slots, state[KEPT], values, inverse, basic, direction, shifts)
+                    mend(n_rows, slots, state[KEPT], values, inverse, basic, direction, shifts, columns)
                 continue
-            arriving = free_slot(n_rows, slots, state, basic)
+            arriving = free_slot(n_rows, slots, state, basic, used)
             length, constant = 0, objective - cost_of_noise
             for i in range(noise_cases.shape[1]):
                 noise_cases[arriving, i] = rows[i] if i < n_rows else -1
@@ -328,6 +338,7 @@ def play(
             for h in range(length):
                 places[policies[arriving, h]] = -1
             lengths[arriving], constants[arriving] = length, constant
+            state[COMPLETE] = min(state[COMPLETE], n_rows)
             work_out_cut(arriving, rows, results, constants, lengths, policies, pulls, noise_slopes, values)
             if not started:
                 start_basis(n_rows, slots, state[KEPT], values, inverse, basic)
@@ -337,10 +348,12 @@ def play(
             if between:
                 excess = -inverse[n_rows, n_rows]
                 for i in range(n_rows):
-                    excess -= inverse[n_rows, i] * values[arriving, i]
+                    excess -= inverse[n_rows, i] * values[i, arriving]
                 if excess <= 0.25 * tolerance:
                     direct = True
                     continue
+        if arriving < slots:
+            used[arriving] = state[CALLS]
         if not pivot(n_rows, slots, arriving, values, inverse, basic, direction, shifts):
             if spoiled:
                 break  # what is proved so far stays proved
@@ -376,6 +389,6 @@ def settle(
     lower, upper = play(n_rows, threshold, good_enough, tolerance, arrays, workspace, leftover)
     is_apart = lower < threshold and upper >= good_enough and upper - lower > 2.0 * tolerance
     if is_apart and (leftover == 0.0 or upper >= threshold):
-        workspace.state[KEPT], workspace.state[NEXT] = 0, 0
+        workspace.state[KEPT] = 0
         lower, upper = play(n_rows, threshold, good_enough, tolerance, arrays, workspace, 0.0)
     return lower, upper
