@@ -150,10 +150,13 @@ __all__ = ["__version__", *sorted([*_HOME_OF, *_MODULES])]
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return import_module(f"{__name__}.{_MODULES[name]}")
-    if name not in _HOME_OF:
+        found: Any = import_module(f"{__name__}.{_MODULES[name]}")
+    elif name in _HOME_OF:
+        found = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = found  # Python asks only once
+    return found
 
 
 def __dir__() -> list[str]:

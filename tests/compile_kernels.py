@@ -1,5 +1,6 @@
 """Have the kernels of these solvers compiled and kept: tests in several processes then load them."""
 
+import gc
 import subprocess
 import sys
 from typing import Any
@@ -21,6 +22,7 @@ def start_compiling() -> list[subprocess.Popen[bytes]]:
 
 if __name__ == "__main__":
     compile_from_now_on()
+    gc.disable()  # numba makes millions of objects, and looking for garbage among them takes a tenth of the time
     problem = ro.Problem(results=[[0.0, 1.0], [1.0, 0.0], [0.3, 0.4]], size=2)
     for solver in sys.argv[1:]:
         for options in OPTIONS.get(solver, ({},)):

@@ -284,7 +284,7 @@ def arrows(n: int, size: int, seed: int = 0, **changes: Any) -> ro.Problem:
     ids=["arrows", "mixture", "k of n", "settled", "two words"],
 )
 def test_it_agrees_with_a_mixed_integer_program(problem: ro.Problem) -> None:
-    by_search, by_milp = ro.solve(problem, "exact"), ro.solve(problem, "scipy-milp")
+    by_search, by_milp = ro.solve(problem, "exact"), ro.solve(problem, "pulp-scip")
     assert by_search.status is by_milp.status is ro.Status.OPTIMAL
     assert abs(by_search.objective - by_milp.objective) <= 1e-6 * problem.unit
     assert by_search.lower_bound <= by_milp.objective + near(problem)

@@ -361,7 +361,7 @@ def test_the_script_with_the_package_states_the_same_problem(
         asked.append(problem)
         return ro.Agreement(problem=problem, findings=())
 
-    monkeypatch.setattr("rposst_opt.referee.agreement.agree", agree)
+    monkeypatch.setattr(ro, "agree", agree)
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(WITH_THE_PACKAGE)
     assert ended.value.code is True  # since nobody answered
