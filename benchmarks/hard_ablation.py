@@ -79,8 +79,13 @@ def _never(*_: object) -> bool:
 
 
 INGREDIENTS: dict[str, tuple[Constant | PlanField, ...]] = {
-    "cuts that reach farther than their tuple": (Constant(EXACT, "EXTENSIONS", ((0.0, 0),)),),
-    "a reach that grows with the work": (Constant(EXACT, "EXTENSIONS", ((0.0, 2),)),),
+    "cuts that reach farther than their tuple": (
+        Constant(EXACT, "REACH", 0),
+        Constant(EXACT, "MOST_MORE", 0),
+    ),
+    "settling a tuple with others at once": (Constant(KERNELS + "learning", "LONGEST_LEAP", 0),),
+    "cuts that are widened": (Constant("rposst_opt.solvers.searchers:Searchers", "widen_from_now_on", _never),),
+    "finding out whether widening pays": (Constant("rposst_opt.solvers.widening:Widening", "decide", _never),),
     "passing over extensions after failures": (Constant(KERNELS + "learning", "MOST_EXTENSIONS_SKIPPED", 0),),
     "a share for relaxation and local search": (Constant("rposst_opt.solvers.besides:Besides", "may_go_on", _never),),
     "a ladder of bounds": (Constant("rposst_opt.solvers.ladder", "CLOSEST_RUNG", math.inf),),

@@ -26,12 +26,12 @@ from strategies import RESULT_KINDS, problems
 import rposst_opt as ro
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.solvers import exact
+from rposst_opt.solvers.front import set_of
 from rposst_opt.solvers.kernels.case_sets import count_bits, first_member
 from rposst_opt.solvers.kernels.problem_arrays import scaled_problem_arrays
 from rposst_opt.solvers.kernels.search_state import Nodes
 from rposst_opt.solvers.kernels.tuple_game import CALLS, EXTENDED, make_tuple_game, place_row, settle
 from rposst_opt.solvers.ladder import Ladder
-from rposst_opt.solvers.searchers import set_of
 
 
 def all_tuples(problem: ro.Problem) -> Iterator[tuple[int, ...]]:

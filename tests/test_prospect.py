@@ -11,9 +11,9 @@ import rposst_opt as ro
 from rposst_opt.arrays import FloatArray
 from rposst_opt.experiments.domains import racing_arrows
 from rposst_opt.solvers import exact
+from rposst_opt.solvers.front import set_of
 from rposst_opt.solvers.kernels.search_state import Nodes
 from rposst_opt.solvers.prospect import Prospect, weights_left
-from rposst_opt.solvers.searchers import set_of
 
 LONGEST_STALL = 0.2  # of a run's work, between two moves of the share,
 A_MOVE = 1e-3  # which are what one sees on a terminal

@@ -10,9 +10,10 @@ from strategies import problems
 import rposst_opt as ro
 from rposst_opt.contract import Budget
 from rposst_opt.solvers.exact import ALONE, Exact, _Proof
+from rposst_opt.solvers.front import Front, set_of
 from rposst_opt.solvers.kernels.search_state import LEAF_COST, Nodes
 from rposst_opt.solvers.prospect import Weights
-from rposst_opt.solvers.searchers import SEARCHERS, Front, set_of
+from rposst_opt.solvers.searchers import SEARCHERS
 
 
 def exchanged(problem: ro.Problem, work: float) -> _Proof:

@@ -24,16 +24,17 @@ either v(S) ≥ θ, and the best mixture for S is a new cut, at least θ on all 
 all cases outside E are branched on. When one case is lacking, the candidates are the intersection of all H_c not yet
 hit; each of them is settled: below θ, and it is a test to report; or not, and its cut may rule out other candidates
 too. A new cut is first extended: while some superset R ⊃ τ has v(R) ≥ θ, the mixture for R rules out more. Each step
-goes on from the basis of the one before. Easy problems are solved soonest with cuts that reach two cases farther than
-their tuple, hard ones with cuts that reach far; so the reach grows with the work that a problem turns out to need, and
-where many cases are left that each would have to be settled, a cut is extended by one, two, four and more at a time.
+goes on from the basis of the one before. Cuts reach a few cases farther than their tuple, and as far as they go where
+that saves settling the cases that are left; in long searches they are widened for use elsewhere in the tree too, where
+that turns out to pay (`solvers.kernels.learning`, `solvers.widening`).
 
 The tree is finite and each leaf is settled, so in the end **every tuple that was not reported has v ≥ θ.**
 
 **The proof of optimality** is this search with θ just below the incumbent U (by `MARGIN`); whenever a tuple below θ
 turns up it becomes the incumbent, θ falls, and every cut rules out more than before, so nothing needs to be searched
 again. **An anytime bound** is this search with a lower θ, which is much quicker: it proves that no test is below θ. In
-long runs thresholds are climbed alongside, up to half of the way to U at a time. **The best K tuples** come from θ just
+long runs thresholds are climbed alongside, up to half of the way to U at a time, with most of the work where the search
+below U will not come to its end. **The best K tuples** come from θ just
 above the K-th best value found so far.
 
 **Some of the work goes elsewhere.** Once the search takes longer than it takes to look there, the linear relaxation
@@ -74,16 +75,17 @@ from rposst_opt.problem import Need, Problem
 from rposst_opt.solvers.answers import as_tests
 from rposst_opt.solvers.besides import Besides
 from rposst_opt.solvers.cluster import Cluster, reached_at
+from rposst_opt.solvers.front import Front
 from rposst_opt.solvers.kernels.compiling import compile_from_now_on, load_from_now_on
 from rposst_opt.solvers.kernels.problem_arrays import scaled_problem_arrays
-from rposst_opt.solvers.kernels.search_state import Plan, work_of
+from rposst_opt.solvers.kernels.search_state import NEVER, Plan, work_of
 from rposst_opt.solvers.ladder import Ladder
 from rposst_opt.solvers.prospect import Prospect
 from rposst_opt.solvers.relaxation import least_loss, least_noise
 from rposst_opt.solvers.remote_searchers import Crew
 from rposst_opt.solvers.running import Run, available_cores, check_counts, running
 from rposst_opt.solvers.searched_cases import as_searched, cases_to_search, cuts_as_stated, first_choice, searched_rules
-from rposst_opt.solvers.searchers import OWN_CUTS, FoundTest, Front, Searchers
+from rposst_opt.solvers.searchers import OWN_CUTS, FoundTest, Searchers
 from rposst_opt.solvers.several_proofs import Proved, solve_in_parts
 from rposst_opt.solvers.ties import tied_tests
 
@@ -92,10 +94,8 @@ MARGIN = 1e-10  # a test must be better than the incumbent by this; tests within
 SLACK = 4e-12  # rounding of cuts
 TOLERANCE = 1e-12  # to which one tuple is solved
 
-# A cut is made for some cases more than a tuple has. With more of them it rules out more, but takes longer to make; so
-# cuts reach farther the longer the search turns out to take. Pairs of work and the cases more from then on:
-EXTENSIONS = ((0.0, 2), (1e8, 4), (3e8, 8), (1e9, 31))
-ROUGHNESS = 0.1  # of exchanging cases at first: the least gain that counts, and the share of it that may be left
+REACH, MOST_MORE = 2, 31  # cases more than a tuple has that a cut is made for, in any case and at most
+ROUGHNESS = 0.2  # of exchanging cases at first: the least gain that counts, and the share of it that may be left
 MOST_TESTS = 20_000  # that may be tied for the best before we refuse to list them
 
 # Work, in nanoseconds by a rough count:
@@ -105,7 +105,10 @@ MOST_INTERPRETED = 5e4  # a question to the antagonist that is dearer takes too 
 MOST_TUPLES_INTERPRETED = 3_000_000  # where there are more, compiling at once is sooner done,
 MOST_LOSSES_INTERPRETED = 5_000  # and of all tuples in all scenarios, loading what was compiled before
 SHORTEST_TURN, LONGEST_TURN = 1e6, 2e7
-FIRST_ROUND = 1e8  # then a lower bound is climbed for, with half of the work so far
+WIDENED_AFTER = 3e7  # cuts are widened: a problem that takes no longer is solved before that could pay
+FIRST_ROUND = 1e8  # then a lower bound is climbed for, with this share of a round's work,
+CLIMBING_SHARE = 0.5
+HOPELESS, HOPELESS_CLIMBING_SHARE = 10.0, 4.0  # or this where so many times as much work is left as was done
 TELL_SECONDS = 0.1
 
 
@@ -225,8 +228,9 @@ class _Proof:
             size=problem.size,
             n_selectable=n_cases - n_required,
             n_required=n_required,
-            most_rows=min(problem.n_chosen + EXTENSIONS[-1][1], n_cases),
-            reach=min(problem.n_chosen + EXTENSIONS[0][1], n_cases),
+            most_rows=min(problem.n_chosen + MOST_MORE, n_cases),
+            reach=min(problem.n_chosen + REACH, n_cases),
+            widening=NEVER,
             margin=max(budget.gap / problem.unit, MARGIN),
             slack=SLACK,
             tolerance=TOLERANCE,
@@ -313,16 +317,21 @@ class _Proof:
             self.searchers.advance_alone(front, ALONE)
             self._look_ahead()
             self._take_found()
+            if self.searchers.work >= WIDENED_AFTER:
+                self.searchers.widen_from_now_on()
         return None
 
     def _search_and_climb(self, front: Front, pool: ThreadPoolExecutor) -> Limit | None:
-        """Search for better tests; after every round, climb for a bound with half of its work."""
+        """Search for better tests; after every round, climb for a bound, with more work where the search has no end."""
         work = FIRST_ROUND
         ladder = Ladder()
+        self.searchers.widen_from_now_on()
         while True:
             limit = self._advance(front, None, work, pool)
             if limit is None and not front.is_done:
-                limit = self._climb_the_ladder(ladder, work / 2, pool)
+                is_hopeless = self.prospect.left > HOPELESS * self.searchers.work
+                share = HOPELESS_CLIMBING_SHARE if is_hopeless else CLIMBING_SHARE
+                limit = self._climb_the_ladder(ladder, share * work, pool)
             is_near = self.best.value - self.bound <= self.plan.margin and not self.wants_ranking
             if limit is not None or front.is_done or is_near:
                 return limit
@@ -379,7 +388,6 @@ class _Proof:
         end, turn = self.searchers.work + work, SHORTEST_TURN
         while not front.is_done and self.searchers.work < end and (rung is None or self.best.value >= rung):
             threshold = self._threshold() if rung is None else rung
-            self.searchers.reach(max(more for work, more in EXTENSIONS if work <= self.searchers.work))
             limit = self.crew.take_turns(front, threshold, turn, end - self.searchers.work, pool, self.budget.reached)
             self._look_ahead()
             self._take_found()

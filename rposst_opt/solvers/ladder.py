@@ -3,9 +3,9 @@
 import math
 from collections.abc import Callable
 
-from rposst_opt.solvers.searchers import Front
+from rposst_opt.solvers.front import Front
 
-FIRST_STEP, LONGEST_STEP = 0.25, 0.5  # up the ladder, as shares of the way to the incumbent
+FIRST_STEP, LONGEST_STEP = 1 / 16, 0.5  # up the ladder, as shares of the way to the incumbent
 CLOSEST_RUNG = 1e-3  # of the incumbent: nearer to it no bound is climbed for
 
 

@@ -24,12 +24,13 @@ from rposst_opt.certificate import CertificateCut
 from rposst_opt.contract import Limit
 from rposst_opt.errors import ProblemError, warn
 from rposst_opt.solvers.cluster import Cluster, ClusterLost
+from rposst_opt.solvers.front import Front, some_of
 from rposst_opt.solvers.kernels.choice_rules import ChoiceRules
 from rposst_opt.solvers.kernels.compiling import SOURCES, compile_from_now_on, digest_of
 from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays, locked
 from rposst_opt.solvers.kernels.search_state import Nodes, Plan
 from rposst_opt.solvers.prospect import Weights, weights_left
-from rposst_opt.solvers.searchers import FoundTest, Front, Searchers, some_of
+from rposst_opt.solvers.searchers import FoundTest, Searchers
 
 HANDS = 3  # for every thread of the cluster: some are done sooner than others
 SENT_BYTES = 8 * 2**20  # of cuts, with every round

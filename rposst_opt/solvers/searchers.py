@@ -15,7 +15,7 @@ import numpy as np
 from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.certificate import CertificateCut
 from rposst_opt.contract import Limit
-from rposst_opt.solvers.kernels.case_sets import WordArray
+from rposst_opt.solvers.front import Front, set_of, some_of, together, view_of
 from rposst_opt.solvers.kernels.choice_rules import ChoiceRules
 from rposst_opt.solvers.kernels.hitting_set import explore
 from rposst_opt.solvers.kernels.learning import write_hits
@@ -32,7 +32,8 @@ from rposst_opt.solvers.kernels.search_state import (
     spent,
 )
 from rposst_opt.solvers.kernels.tuple_game import CALLS
-from rposst_opt.solvers.prospect import Weights, weights_left
+from rposst_opt.solvers.prospect import weights_left
+from rposst_opt.solvers.widening import Widening
 
 SEARCHERS = 8  # however many threads there are, so that the answer does not depend on them
 OWN_CUTS, OWN_BYTES = 512, 8 * 2**20  # that a searcher may learn in one turn,
@@ -50,56 +51,6 @@ class FoundTest(NamedTuple):
     value: float
     cases: tuple[int, ...]  # ascending
     weights: FloatArray  # of the required cases, then of these
-
-
-class Front:
-    """Where one search for tuples below a threshold stands: the nodes that are yet to be searched."""
-
-    def __init__(self, plan: Plan, beyond: WordArray) -> None:
-        self.nodes = Nodes(np.zeros((1, plan.size + 1), np.int64), beyond[None])
-        self.weights, self.closed = np.ones(1), 0.0  # of the nodes, and of what is done (`solvers.prospect`)
-        self.size, self.n_selectable = plan.size, plan.n_selectable
-        self.unresolved = math.inf  # the least bound among tuples that rounding kept from being settled
-
-    @property
-    def is_done(self) -> bool:
-        """Whether nothing is left to be searched."""
-        return not len(self.nodes.cases)
-
-    def close(self) -> None:
-        """Take everything for searched."""
-        self.nodes, self.weights, self.closed = some_of(self.nodes, slice(0)), np.empty(0), 1.0
-
-    def deal(self, hands: int) -> tuple[list[Nodes], list[FloatArray]]:
-        """The nodes, dealt out one by one, and their weights; none are here until what is left is gathered."""
-        places = [slice(hand, None, hands) for hand in range(hands)]
-        dealt = [some_of(self.nodes, each) for each in places], [self.weights[each] for each in places]
-        self.nodes, self.weights = some_of(self.nodes, slice(0)), np.empty(0)
-        return dealt
-
-    def gather(self, parts: list[Nodes], weights: list[Weights]) -> None:
-        """Put together what is left, and what that weighs, the deepest first: they are done soonest."""
-        depths = np.concatenate([part.cases[:, -1] for part in parts])
-        deepest_first = np.argsort(-depths, kind="stable")
-        places, end = np.empty(len(depths), np.int64), 0
-        places[deepest_first] = np.arange(len(depths))
-        cases = np.empty((len(depths), parts[0].cases.shape[1]), np.int64)
-        excluded = np.empty((len(depths), parts[0].excluded.shape[1]), np.uint64)
-        for part in parts:  # each copied once, to its place, since nodes may take more memory than all else
-            start, end = end, end + len(part.cases)
-            cases[places[start:end]], excluded[places[start:end]] = part.cases, part.excluded
-        self.nodes = Nodes(cases, excluded)
-        self.weights = np.concatenate([each.left for each in weights])[deepest_first]
-        self.closed += sum(each.closed for each in weights)
-
-    def share_done(self) -> float:
-        """The share of tuples that are dealt with."""
-        if self.is_done:
-            return 1.0
-        free = 64 * self.nodes.excluded.shape[1] - np.bitwise_count(self.nodes.excluded).sum(axis=1, dtype=np.int64)
-        kinds, counts = np.unique(np.stack([free, self.size - self.nodes.cases[:, -1]]), axis=1, return_counts=True)
-        left = sum(math.comb(int(n), int(k)) * int(count) for (n, k), count in zip(kinds.T, counts, strict=True))
-        return 1 - left / math.comb(self.n_selectable, self.size)
 
 
 class Searchers:
@@ -142,6 +93,8 @@ class Searchers:
         self.kept = 0
         self.kept_uses = np.zeros(self.kept_places, np.int64)
         self.limit_of_hits = math.nan
+        self.may_widen = False  # which is not for problems that are solved at once
+        self.widening: Widening | None = None  # that of the front that is searched
         self.members: list[Search] = []
         self.found: list[FoundTest] = []
         self.records: list[CertificateCut] = []
@@ -155,10 +108,17 @@ class Searchers:
         """How often the antagonist was asked."""
         return self.calls_elsewhere + sum(int(member.workspace.state[CALLS]) for member in self.members)
 
-    def reach(self, more: int) -> None:
-        """Extend cuts to so many cases more than a tuple has, from now on."""
-        rows = self.plan.n_required + self.plan.size + more
-        self.plan = self.plan._replace(reach=min(rows, self.plan.most_rows))
+    def widen_from_now_on(self) -> None:
+        """Widen cuts from now on, as far as that turns out to pay for a front."""
+        if not self.may_widen:
+            self.keep_cuts()
+            self._give_places(0)
+            self.may_widen = True
+
+    def _widen_for(self, front: Front) -> None:
+        if self.may_widen:
+            self.widening = front.widening
+            self.plan = self.plan._replace(widening=front.widening.plan)
 
     def new_front(self) -> Front:
         """A search that has not begun."""
@@ -211,6 +171,7 @@ class Searchers:
     def advance_alone(self, front: Front, work: float) -> None:
         """Have the first searcher search the tree for so much work."""
         nodes, weights = front.nodes, front.weights
+        self._widen_for(front)
         remaining = self.explore_alone(nodes, work)
         if len(remaining.cases):
             left = some_of(self.members[0].left, slice(int(self.members[0].counts.left)))
@@ -287,6 +248,7 @@ class Searchers:
         for i in range(SEARCHERS):
             self._member(i)
             self._give_places(i)
+        self._widen_for(front)
         self.set_threshold(threshold)
         order = self._sorted_cuts()
         hands, shares = front.deal(SEARCHERS)
@@ -363,7 +325,11 @@ class Searchers:
         counts = read_counts(member.counts)
         self.leaves += counts.leaves
         self.nodes += counts.nodes
-        self.work += float(spent(self.plan.call_cost, self.plan.step_cost, counts, member.workspace.state))
+        call_cost, step_cost = self.plan.call_cost, self.plan.step_cost
+        work = float(spent(call_cost, step_cost, counts, member.workspace.state))
+        self.work += work
+        if self.widening is not None:
+            self.widening.note_work(work, call_cost * counts.widening_calls + step_cost * counts.widening_steps)
         return counts
 
     def _left_of(self, member: Search, left: int, nodes: Nodes, begun: int) -> Nodes:
@@ -382,6 +348,8 @@ class Searchers:
             counts = read_counts(member.counts)
             learned, first = counts.learned, counts.own_start
             own_uses = member.uses[first : first + learned].copy()
+            if self.widening is not None:
+                self.widening.note_uses(own_uses)
             member.uses[:] = 0
             member.counts.learned = 0
             self.add_cuts(self.cuts.values[first : first + learned], own_uses)
@@ -391,6 +359,9 @@ class Searchers:
                     CertificateCut.from_dense(*record, noise_direction=slopes / self._noise)
                     for record, slopes in zip(member.record[:learned], member.noise_record[:learned], strict=True)
                 ]
+        if self.widening is not None:
+            self.widening.decide()
+            self.plan = self.plan._replace(widening=self.widening.plan)
         self.limit_of_hits = math.nan
 
     def add_cuts(self, values: FloatArray, uses: IntArray) -> None:
@@ -419,25 +390,3 @@ class Searchers:
             self.limit_of_hits = limit
         sizes = np.bitwise_count(self.cuts.hit[: self.kept]).sum(axis=1, dtype=np.int64)
         return np.argsort(sizes, kind="stable").astype(np.int64)
-
-
-def set_of(cases: Iterable[int], n_words: int) -> WordArray:
-    """These cases as a set of bits."""
-    bits = np.zeros(64 * n_words, dtype=bool)
-    bits[list(cases)] = True
-    return np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64)
-
-
-def view_of(nodes: Nodes, places: slice) -> Nodes:
-    """The nodes at these places, where they are."""
-    return Nodes(nodes.cases[places], nodes.excluded[places])
-
-
-def some_of(nodes: Nodes, places: slice) -> Nodes:
-    """Copies of the nodes at these places, laid out one after the other."""
-    return Nodes(nodes.cases[places].copy(), nodes.excluded[places].copy())
-
-
-def together(parts: list[Nodes]) -> Nodes:
-    """All of these nodes."""
-    return Nodes(np.concatenate([part.cases for part in parts]), np.concatenate([part.excluded for part in parts]))

@@ -402,6 +402,7 @@ def explore(
     counts, state = search.counts, search.workspace.state
     counts.calls_before, counts.steps_before = state[CALLS], state[STEPS]
     counts.scanned, counts.nodes, counts.leaves, counts.left, counts.adopted = 0, 0, 0, 0, 0
+    counts.widening_calls, counts.widening_steps = 0, 0
     at, adopted = 0, 0
     while at < nodes.cases.shape[0]:
         if at == 0 and exchanging:

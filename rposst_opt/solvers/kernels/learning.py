@@ -1,4 +1,17 @@
-"""Learning cuts: what settles a tuple rules out other tuples too."""
+"""Learning cuts: what settles a tuple rules out other tuples too.
+
+The mixture that settles a set of cases R is a cut that rules out every tuple within R, and some more by chance. So R is
+made larger than the tuple, in three ways, as long as it is ruled out still:
+
+1. *A leap.* The tuple is settled with a few of the other candidates for its last case at once, those that the cut
+   before comes nearest to ruling out. One set is settled in the place of several; where that fails, the tuple is
+   settled alone, and the next leaps are shorter.
+2. *Within*, by more and more of the candidates that are left, as long as so many are left that it saves settling them.
+3. *Widening*, once, by the cases that the mixture comes nearest to ruling out of all there are: that saves nothing
+   here, but elsewhere in the tree, where cases are alike. By how many cases, is found out by trying: one more after
+   each success, some fewer after a failure. Whether it pays at all is decided in `rposst_opt.solvers.widening`, which
+   compares cuts of both kinds: of those that are learned, one now and then is a probe of the other kind.
+"""
 
 import numpy as np
 
@@ -7,12 +20,18 @@ from rposst_opt.solvers.kernels.case_sets import ONE, WordArray, count_bits, low
 from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays, inlined, internal
 from rposst_opt.solvers.kernels.cut_mixture import CutMixture, keep_mixture, mixture_at, record_mixture
 from rposst_opt.solvers.kernels.problem_arrays import ProblemArrays
-from rposst_opt.solvers.kernels.search_state import Cuts, Plan, Search
-from rposst_opt.solvers.kernels.tuple_game import TupleGame, add_row, settle
+from rposst_opt.solvers.kernels.search_state import MOSTLY, NEVER, Cuts, Plan, Search
+from rposst_opt.solvers.kernels.tuple_game import CALLS, STEPS, TupleGame, add_row, place_row, settle
 
 ONE_BY_ONE = 8  # times as long it takes to work a mixture out at one case alone, compared with one of all
 EACH_PAYS = 4  # times as many cases as a cut is extended by must be left to settle, for that to pay
 MOST_EXTENSIONS_SKIPPED = 15  # cuts that are learned without trying to extend them, after extensions that failed
+LONGEST_LEAP = 3  # cases that are settled with a tuple,
+SKIPPED_AFTER_LEAP = 2  # and cuts that are not extended, or that no leap is tried for, after one that failed
+# By how many cases a cut is widened: one more and this part of them after a success, three fewer and this part of them
+# after a failure, so that three of four succeed.
+WIDER, NARROWER = 8, 4
+PROBE_EVERY = 32  # cuts there is one that is widened although others are not, or the other way round
 
 
 @compiled_when_it_pays
@@ -89,6 +108,16 @@ def nearest_below(limit: float, within: WordArray, values: FloatArray) -> int:
 
 
 @internal
+def nearest_of_all(limit: float, n_selectable: int, values: FloatArray) -> int:
+    """The selectable case with the greatest value below the limit; -1 if there is none."""
+    nearest, highest = -1, -np.inf
+    for case in range(n_selectable):
+        if highest < values[case] < limit:
+            nearest, highest = case, values[case]
+    return nearest
+
+
+@internal
 def count_below(limit: float, within: WordArray, values: FloatArray) -> int:
     """How many of these cases have a value below the limit."""
     count = 0
@@ -98,6 +127,21 @@ def count_below(limit: float, within: WordArray, values: FloatArray) -> int:
             count += values[64 * word + lowest_bit(bits)] < limit
             bits &= bits - ONE
     return count
+
+
+@internal
+def place_nearest_rows(
+    n_rows: int, most: int, within: WordArray, values: FloatArray, results: FloatArray, workspace: TupleGame
+) -> int:
+    """Make the cases rows, for a game that is new, where a cut has the greatest values; how many rows there are."""
+    limit = np.inf
+    while n_rows < most:
+        case = nearest_below(limit, within, values)
+        if case < 0:
+            break
+        place_row(n_rows, case, results, workspace)
+        n_rows, limit = n_rows + 1, values[case]
+    return n_rows
 
 
 @internal
@@ -120,61 +164,151 @@ def add_nearest_rows(
     return n_rows
 
 
+@internal
+def add_nearest_of_all(
+    n_rows: int,
+    most: int,
+    limit: float,
+    n_selectable: int,
+    values: FloatArray,
+    results: FloatArray,
+    workspace: TupleGame,
+) -> int:
+    """As `add_nearest_rows`, of all selectable cases."""
+    while n_rows < most:
+        case = nearest_of_all(limit, n_selectable, values)
+        if case < 0:
+            break
+        add_row(n_rows, case, results, workspace)
+        n_rows, limit = n_rows + 1, values[case]
+    return n_rows
+
+
+@internal
+def keep(n_rows: int, search: Search) -> None:
+    """Keep the mixture that settled the rows, and write it down if that is wanted."""
+    keep_mixture(n_rows, search.workspace, search.mixture)
+    search.counts.worked_out, learned = 0, search.counts.learned
+    if search.record.shape[0] > 0:
+        record_mixture(n_rows, search.workspace, search.record[learned])
+        for x in range(search.mixture.noise_slopes.shape[0]):
+            search.noise_record[learned, x] = search.mixture.noise_slopes[x]
+
+
+@internal
+def is_ruled_out(n_rows: int, plan: Plan, arrays: ProblemArrays, search: Search) -> bool:
+    """Settle the rows no farther than is needed to know it; if they are, keep the mixture that does it."""
+    threshold = search.levels.threshold
+    lower, _ = settle(n_rows, threshold, threshold, plan.tolerance, arrays, search.workspace, 0.0)
+    if lower >= search.levels.limit:
+        keep(n_rows, search)
+        return True
+    return False
+
+
+@internal
+def work_out_everywhere(search: Search) -> None:
+    """Work the mixture that is kept out at all cases, in the place of the next cut, unless that was done."""
+    if search.counts.worked_out == 0:
+        work_out(search.by_policy, search.mixture, search.cuts.values[search.counts.own_start + search.counts.learned])
+        search.counts.worked_out = 1
+
+
 @inlined
-def add_cut(place: int, is_worked_out: bool, search: Search) -> int:
-    """Make the mixture, which may have been worked out at its place already, the next of the own cuts."""
-    if not is_worked_out:
-        work_out(search.by_policy, search.mixture, search.cuts.values[place])
-    write_hits(place, place + 1, search.levels.limit, search.cuts)
-    search.counts.learned += 1
-    search.uses[place] = 0
-    return place
+def leap(n_rows: int, within: WordArray, plan: Plan, arrays: ProblemArrays, search: Search) -> int:
+    """Try to rule the rows out together with a few cases more; how many rows are, or 0."""
+    counts = search.counts
+    if search.levels.roughness > 0.0 or counts.extensions_to_skip > 0 or counts.learned == 0:
+        return 0
+    most = min(n_rows + LONGEST_LEAP - counts.held_back, plan.most_rows)
+    values = search.cuts.values[counts.own_start + counts.learned - 1]
+    extended = place_nearest_rows(n_rows, most, within, values, arrays.results, search.workspace)
+    if extended == n_rows:
+        return 0
+    if is_ruled_out(extended, plan, arrays, search):
+        counts.held_back = max(counts.held_back - 1, 0)
+        return extended
+    counts.held_back = min(counts.held_back + 1, LONGEST_LEAP)
+    counts.extensions_to_skip = SKIPPED_AFTER_LEAP
+    return 0
+
+
+@inlined
+def extend_within(n_rows: int, within: WordArray, plan: Plan, arrays: ProblemArrays, search: Search) -> int:
+    """Extend the cut to cases of `within`: by one, then by two more, by four, and so on; how many rows it is for.
+
+    Settling many at once takes little longer than one. Returns 0 if the last extension failed; after that, none is
+    tried for a while.
+    """
+    counts, limit, stride = search.counts, search.levels.limit, 1
+    values = search.cuts.values[counts.own_start + counts.learned]
+    while n_rows < plan.most_rows and counts.extensions_to_skip == 0:
+        # As far as cuts are meant to reach, this is mostly the last step, and the cut is needed at all cases.
+        is_last = n_rows >= plan.reach
+        if work_out_within(within, is_last, arrays.results, search.by_policy, search.mixture, values):
+            counts.worked_out = 1
+        if is_last and count_below(limit, within, values) < EACH_PAYS * stride:
+            break
+        most = min(n_rows + stride, plan.most_rows)
+        extended = add_nearest_rows(n_rows, most, limit, within, values, arrays.results, search.workspace)
+        if extended == n_rows:
+            break
+        if not is_ruled_out(extended, plan, arrays, search):
+            counts.skipped_after_failure = min(2 * counts.skipped_after_failure + 1, MOST_EXTENSIONS_SKIPPED)
+            counts.extensions_to_skip = counts.skipped_after_failure
+            return 0
+        counts.skipped_after_failure //= 4
+        counts.held_back = max(counts.held_back - 1, 0)
+        n_rows, stride = extended, 2 * stride
+    return n_rows
+
+
+@inlined
+def widen(n_rows: int, plan: Plan, arrays: ProblemArrays, search: Search) -> None:
+    """Try to extend the cut, which is for the rows that were settled last, to the cases it is nearest to ruling out."""
+    counts, state = search.counts, search.workspace.state
+    values = search.cuts.values[counts.own_start + counts.learned]
+    work_out_everywhere(search)
+    most, limit = min(n_rows + max(counts.width, 1), plan.most_rows), search.levels.limit
+    extended = add_nearest_of_all(n_rows, most, limit, plan.n_selectable, values, arrays.results, search.workspace)
+    if extended == n_rows:
+        return
+    calls, steps = state[CALLS], state[STEPS]
+    if is_ruled_out(extended, plan, arrays, search):
+        counts.width = min(counts.width + 1 + counts.width // WIDER, plan.most_rows)
+    else:
+        counts.width = max(counts.width - 3 - counts.width // NARROWER, 1)
+    counts.widening_calls += state[CALLS] - calls
+    counts.widening_steps += state[STEPS] - steps
 
 
 @internal
 def settle_and_learn(
     n_rows: int, good_enough: float, within: WordArray, plan: Plan, arrays: ProblemArrays, search: Search
 ) -> tuple[float, float, int]:
-    """Settle the rows. If they are ruled out, learn a cut that rules out more cases of `within` too while it can.
+    """Settle the rows. If they are ruled out, learn a cut that rules out more cases, of `within` first.
 
-    It is extended by one case, then by two more, by four, and so on: settling many at once takes little longer than
-    one. Where extending a cut fails, it is not tried again for a while. Returns the bounds of `settle`, and the cut
-    or -1.
+    Returns the bounds of `settle`, and the cut, or -1. Where the cut is of a leap, the bounds say no more than that.
     """
-    workspace, mixture, counts = search.workspace, search.mixture, search.counts
-    threshold, limit, roughness = search.levels.threshold, search.levels.limit, search.levels.roughness
-    proved, reached = -np.inf, np.inf
-    first, learned, stride, is_worked_out = True, False, 1, False
+    counts, levels = search.counts, search.levels
     place = counts.own_start + counts.learned
-    values = search.cuts.values[place]
-    while True:
-        lower, upper = settle(n_rows, threshold, good_enough, plan.tolerance, arrays, workspace, roughness)
-        if first:
-            proved, reached = lower, upper
-            counts.extensions_to_skip = max(counts.extensions_to_skip - 1, 0)
-        if lower < limit:
-            if not first:
-                counts.skipped_after_failure = min(2 * counts.skipped_after_failure + 1, MOST_EXTENSIONS_SKIPPED)
-                counts.extensions_to_skip = counts.skipped_after_failure
-            break
-        if not first:
-            counts.skipped_after_failure //= 4
-        first, learned, good_enough, is_worked_out = False, True, threshold, False
-        keep_mixture(n_rows, workspace, mixture)
-        if search.record.shape[0] > 0:
-            record_mixture(n_rows, workspace, search.record[counts.learned])
-            for x in range(mixture.noise_slopes.shape[0]):
-                search.noise_record[counts.learned, x] = mixture.noise_slopes[x]
-        if n_rows >= plan.most_rows or counts.extensions_to_skip > 0:
-            break
-        # As far as cuts are meant to reach, this is mostly the last step, and the cut is needed at all cases.
-        is_last = n_rows >= plan.reach
-        is_worked_out = work_out_within(within, is_last, arrays.results, search.by_policy, mixture, values)
-        if n_rows >= plan.reach and count_below(limit, within, values) < EACH_PAYS * stride:
-            break
-        most = min(n_rows + stride, plan.most_rows)
-        extended = add_nearest_rows(n_rows, most, limit, within, values, arrays.results, workspace)
-        if extended == n_rows:
-            break
-        n_rows, stride = extended, 2 * stride
-    return proved, reached, add_cut(place, is_worked_out, search) if learned else -1
+    lower, upper = levels.threshold, np.inf
+    extended = leap(n_rows, within, plan, arrays, search)
+    counts.extensions_to_skip = max(counts.extensions_to_skip - 1, 0)
+    if extended == 0:
+        extended, workspace = n_rows, search.workspace
+        lower, upper = settle(
+            n_rows, levels.threshold, good_enough, plan.tolerance, arrays, workspace, levels.roughness
+        )
+        if lower < levels.limit:
+            return lower, upper, -1
+        keep(n_rows, search)
+    extended = extend_within(extended, within, plan, arrays, search)
+    is_probe = counts.learned % PROBE_EVERY == 0
+    if extended > 0 and plan.widening != NEVER and (plan.widening == MOSTLY) != is_probe:
+        widen(extended, plan, arrays, search)
+    work_out_everywhere(search)
+    write_hits(place, place + 1, levels.limit, search.cuts)
+    counts.learned += 1
+    search.uses[place] = 0
+    return lower, upper, place

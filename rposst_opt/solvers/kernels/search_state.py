@@ -41,7 +41,14 @@ class Counts(Protocol):
     steps_before: int
     extensions_to_skip: int  # so many cuts are yet to be learned without trying to extend them,
     skipped_after_failure: int  # and so many were, after the last extension that failed
+    held_back: int  # cases that a leap is shorter, after leaps that failed
+    width: int  # cases that the next cut is widened by
+    widening_calls: int  # questions to the antagonist, and steps of the simplex method, for widening alone
+    widening_steps: int
+    worked_out: int  # whether the mixture that is kept was worked out at all cases
 
+
+NEVER, SELDOM, MOSTLY = range(3)  # cuts are widened; if seldom, and if not mostly, then as probes (`learning`)
 
 # Records, whose numbers Python also finds by their names, since it may run the kernels without compiling them.
 LEVELS = np.dtype((np.record, [(name, np.float64) for name in Levels.__annotations__]))
@@ -61,7 +68,8 @@ class Plan(NamedTuple):
     n_selectable: int
     n_required: int
     most_rows: int  # up to which a cut may ever be extended,
-    reach: int  # and up to which it is extended now
+    reach: int  # and up to which it is extended in any case
+    widening: int  # NEVER, SELDOM or MOSTLY
     margin: float  # by how much a test must be better than the incumbent
     slack: float  # what rounding may do to a cut
     tolerance: float  # to which a tuple is solved
