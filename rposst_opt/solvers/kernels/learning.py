@@ -8,8 +8,8 @@ made larger than the tuple, in three ways, as long as it is ruled out still:
    settled alone, and the next leaps are shorter.
 2. *Within*, by more and more of the candidates that are left, as long as so many are left that it saves settling them.
 3. *Widening*, once, by the cases that the mixture comes nearest to ruling out of all there are: that saves nothing
-   here, but elsewhere in the tree, where cases are alike. By how many cases, is found out by trying: one more after
-   each success, some fewer after a failure. Whether it pays at all is decided in `rposst_opt.solvers.widening`, which
+   here, but elsewhere in the tree, where cases are alike. By how many cases, is found out by trying: by more after a
+   success, by fewer after a failure. Whether it pays at all is decided in `rposst_opt.solvers.widening`, which
    compares cuts of both kinds: of those that are learned, one now and then is a probe of the other kind.
 """
 
