@@ -393,6 +393,30 @@ def test_a_bound_that_was_climbed_for_is_not_above_a_test_that_was_found_on_the_
     assert best - 1e-9 <= proof.bound <= best
 
 
+@pytest.mark.parametrize(("work_left", "most"), [(math.inf, True), (1e3, True), (1.0, False), (0.0, False)])
+def test_a_bound_has_most_of_the_work_as_long_as_the_searchs_end_is_not_in_sight(
+    work_left: float, most: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left is a multiple of what was done."""
+    monkeypatch.setattr(exact, "FIRST_ROUND", 1e5)
+    proof = exact._Proof(arrows(40, 5), exact.Exact(), ro.Budget())
+    proof.settle_first_tuple()
+    given = []
+
+    def seen() -> None:
+        proof.prospect.left = work_left * proof.searchers.work
+
+    def climb(ladder: Ladder, work: float, pool: ThreadPoolExecutor) -> ro.Limit:
+        given.append(work / (work + exact.FIRST_ROUND))
+        return ro.Limit.TIME
+
+    monkeypatch.setattr(proof, "_look_ahead", seen)
+    monkeypatch.setattr(proof, "_climb_the_ladder", climb)
+    with ThreadPoolExecutor(1) as pool:
+        proof._search_and_climb(proof.front, pool)
+    assert len(given) == 1 and (given[0] > 0.5) is most
+
+
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("seed", range(8))
 def test_a_time_limit_ends_with_a_true_bound(seed: int) -> None:

@@ -33,9 +33,9 @@ The tree is finite and each leaf is settled, so in the end **every tuple that wa
 **The proof of optimality** is this search with θ just below the incumbent U (by `MARGIN`); whenever a tuple below θ
 turns up it becomes the incumbent, θ falls, and every cut rules out more than before, so nothing needs to be searched
 again. **An anytime bound** is this search with a lower θ, which is much quicker: it proves that no test is below θ. In
-long runs thresholds are climbed alongside, up to half of the way to U at a time, with most of the work where the search
-below U will not come to its end. **The best K tuples** come from θ just
-above the K-th best value found so far.
+long runs thresholds are climbed alongside, up to half of the way to U at a time, with most of the work as long as the
+end of the search below U is not in sight. **The best K tuples** come from θ just above the K-th best value found so
+far.
 
 **Some of the work goes elsewhere.** Once the search takes longer than it takes to look there, the linear relaxation
 (`solvers.relaxation`) gives a bound to climb from, and a local search (`solvers.local_search`) tests to be better than.
