@@ -72,7 +72,8 @@ def test_a_hopeless_search_has_the_test_and_the_bound_of_local_search(options: d
 
 
 def test_all_of_it_is_the_same_with_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"ALONE": 1e4, "SHORTEST_TURN": 2e4, "LONGEST_TURN": 2e5, "FIRST_ROUND": 2e5}.items():
+    short = {"ALONE": 1e4, "PAIRED": 5e4, "SHORTEST_TURN": 2e4, "LONGEST_TURN": 2e5, "FIRST_ROUND": 2e5}
+    for name, value in short.items():
         monkeypatch.setattr(exact, name, value)
     monkeypatch.setattr(besides, "LEAST_LEFT", 0.0)
     problem = random_problem(24, 5)

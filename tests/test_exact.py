@@ -334,6 +334,8 @@ def test_cases_equal_to_a_required_one_are_passed_over_only_while_others_are_lef
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Turns so short that several searchers, and the climb for a bound, have their part in small problems."""
     monkeypatch.setattr(exact, "ALONE", 1e4)
+    monkeypatch.setattr(exact, "PAIRS_TURN", 1e4)
+    monkeypatch.setattr(exact, "PAIRED", 5e4)
     monkeypatch.setattr(exact, "SHORTEST_TURN", 2e4)
     monkeypatch.setattr(exact, "LONGEST_TURN", 2e5)
     monkeypatch.setattr(exact, "FIRST_ROUND", 2e5)

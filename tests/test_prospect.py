@@ -135,7 +135,15 @@ def all_is_told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
         tell(proof)
 
     monkeypatch.setattr(exact._Proof, "tell", note)
-    for name, value in {"ALONE": 1e6, "SHORTEST_TURN": 1e5, "LONGEST_TURN": 3e5, "FIRST_ROUND": 1e7}.items():
+    short = {
+        "ALONE": 1e5,
+        "PAIRED": 5e6,
+        "PAIRS_TURN": 1e6,
+        "SHORTEST_TURN": 1e5,
+        "LONGEST_TURN": 3e5,
+        "FIRST_ROUND": 1e7,
+    }
+    for name, value in short.items():
         monkeypatch.setattr(exact, name, value)
     monkeypatch.setattr(exact, "TELL_SECONDS", 0.0)
     return told

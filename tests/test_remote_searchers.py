@@ -22,6 +22,8 @@ from rposst_opt.solvers.remote_searchers import Hand, Held, Turn, end_round, sta
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Turns so short that even small problems are sent, in several rounds."""
     monkeypatch.setattr(exact, "ALONE", 1e4)
+    monkeypatch.setattr(exact, "PAIRED", 5e4)
+    monkeypatch.setattr(exact, "PAIRS_TURN", 1e4)
     monkeypatch.setattr(exact, "SHORTEST_TURN", 1e5)
     monkeypatch.setattr(exact, "FIRST_ROUND", 1e6)
     monkeypatch.setattr(remote_searchers, "AT_HOME", 1e5)

@@ -1,16 +1,19 @@
 """The searchers: where exchanging cases ends, and what becomes of nodes that are dealt out."""
 
-from itertools import product
+from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations, product
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import problems
 
 import rposst_opt as ro
 from rposst_opt.contract import Budget
-from rposst_opt.solvers.exact import ALONE, Exact, _Proof
+from rposst_opt.solvers.exact import START_TURN, Exact, _Proof
 from rposst_opt.solvers.front import Front, set_of
+from rposst_opt.solvers.kernels.learning import list_nearest
 from rposst_opt.solvers.kernels.search_state import LEAF_COST, Nodes
 from rposst_opt.solvers.prospect import Weights
 from rposst_opt.solvers.searchers import SEARCHERS
@@ -28,7 +31,7 @@ def exchanged(problem: ro.Problem, work: float) -> _Proof:
 
 
 @settings(max_examples=40)
-@given(problems(), st.sampled_from([ALONE, 1e4]))
+@given(problems(), st.sampled_from([START_TURN, 1e4]))
 def test_no_single_exchange_makes_the_tuple_better_at_which_exchanging_ends(problem: ro.Problem, work: float) -> None:
     proof = exchanged(problem, work)
     chosen = set(proof.best.cases)
@@ -85,3 +88,56 @@ def test_a_front_begins_with_all_tuples_and_excludes_what_cannot_be_chosen() -> 
     front: Front = proof.searchers.new_front()
     assert front.share_done() == 0.0
     assert (~front.nodes.excluded[0]).tolist() == set_of(range(7), 1).tolist()
+
+
+def searched_by_a_pair(problem: ro.Problem, turn: float, pool: ThreadPoolExecutor | None) -> _Proof:
+    """A run in which two searchers have searched all of the tree, from the first tuple there is."""
+    proof = _Proof(problem, Exact(), Budget())
+    proof.settle_first_tuple()
+    while not proof.front.is_done:
+        proof.searchers.take_turns_in_a_pair(proof.front, proof._threshold(), turn, pool)
+        proof._take_found()
+    return proof
+
+
+@settings(max_examples=40)
+@given(problems(), st.sampled_from([1e4, 1e6]))
+def test_a_pair_leaves_nothing_better_behind_and_does_the_same_on_one_thread_and_on_two(
+    problem: ro.Problem, turn: float
+) -> None:
+    proof = searched_by_a_pair(problem, turn, None)
+    values = [
+        ro.solve(problem.restricted_to(proof._all_cases(chosen)), "exact").objective
+        for chosen in combinations(range(proof.plan.n_selectable), proof.plan.size)
+    ]
+    assert abs(min(values) - proof.best.value * problem.unit) <= problem.allowance(2e-10)
+    with ThreadPoolExecutor(1) as pool:
+        other = searched_by_a_pair(problem, turn, pool)
+    assert (other.best.cases, other.best.value) == (proof.best.cases, proof.best.value)
+    assert (other.searchers.work, other.searchers.calls) == (proof.searchers.work, proof.searchers.calls)
+
+
+def test_two_who_find_something_in_one_turn_have_both_finds_taken() -> None:
+    problem = ro.Problem(results=np.random.default_rng(0).random((30, 20)), size=3)
+    proof = _Proof(problem, Exact(), Budget())
+    proof.settle_first_tuple()
+    proof.searchers.advance_alone(proof.front, 1e4)
+    proof._take_found()
+    assert len(proof.front.nodes.cases) > 1
+    before = proof._threshold()
+    proof.searchers.take_turns_in_a_pair(proof.front, before, 1e9, None)
+    assert len(proof.searchers.found) == 2 and all(test.value < before for test in proof.searchers.found)
+    assert proof.front.is_done
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # interpreted, sets of bits overflow on purpose
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=150), st.integers(1, 8), st.integers(0, 10), st.data())
+def test_the_nearest_cases_are_the_greatest_below_the_limit_each_value_once(
+    numbers: list[int], most: int, limit: int, data: st.DataObject
+) -> None:
+    values = np.array(numbers, dtype=float)
+    members = data.draw(st.sets(st.integers(0, len(numbers) - 1)))
+    within, nearest = set_of(members, (len(numbers) + 63) // 64), np.zeros(most, np.int64)
+    count = list_nearest.py_func(most, float(limit), within, values, nearest)  # type: ignore[attr-defined]
+    first_of = {values[case]: case for case in sorted(members, reverse=True) if values[case] < limit}
+    assert nearest[:count].tolist() == [first_of[value] for value in sorted(first_of, reverse=True)][:most]

@@ -55,6 +55,8 @@ the number of cases is not fixed, there is a search for each number, whose tests
 
 **Several threads, one answer.** Searchers take turns that are measured in work, not in time
 (`rposst_opt.solvers.searchers`). So every run is the same with any number of threads, until a limit of time ends it.
+First there is one, then a pair, and in long searches there are eight: the more there are, the more of them learn the
+same.
 """
 
 # Long because the proof of the method stands beside it.
@@ -99,8 +101,9 @@ ROUGHNESS = 0.2  # of exchanging cases at first: the least gain that counts, and
 MOST_TESTS = 20_000  # that may be tied for the best before we refuse to list them
 
 # Work, in nanoseconds by a rough count:
-ALONE, TURNS_ALONE = 2e7, 5  # one searcher begins: most problems are done before others could help
-LONGEST_START = 5e7  # by exchanging single cases: a local search is better at it
+START_TURN, LONGEST_START = 2e7, 5e7  # by exchanging single cases: a local search is better at it
+ALONE = 1e6  # then one searcher begins with the tree: many problems are done before another could help,
+PAIRED, PAIRS_TURN = 1e8, 4e6  # and two go on, who learn little twice
 MOST_INTERPRETED = 5e4  # a question to the antagonist that is dearer takes too long when it is interpreted
 MOST_TUPLES_INTERPRETED = 3_000_000  # where there are more, compiling at once is sooner done,
 MOST_LOSSES_INTERPRETED = 5_000  # and of all tuples in all scenarios, loading what was compiled before
@@ -216,6 +219,7 @@ class _Proof:
         self, problem: Problem, method: Exact, budget: Budget, cluster: Cluster | None = None, below: float = math.inf
     ) -> None:
         self.problem, self.method, self.budget = problem, method, budget
+        self.threads = method.threads or available_cores()
         self.wants_ranking = method.top is not None or method.all_optimal
         has_noise = Need.NOISE in problem.needs
         self.cases, n_required = cases_to_search(
@@ -270,9 +274,11 @@ class _Proof:
         front = self.front
         limit = self._begin(front)
         if limit is None and not front.is_done:
-            with ThreadPoolExecutor(self.method.threads or available_cores()) as pool:
+            with ThreadPoolExecutor(self.threads) as pool:
                 try:
-                    limit = self._search_and_climb(front, pool)
+                    limit = self._search_in_a_pair(front, pool)
+                    if limit is None and not front.is_done:
+                        limit = self._search_and_climb(front, pool)
                 finally:
                     self.searchers.stop[0] = 1
         if not front.is_done and not self.besides.has_begun:
@@ -292,33 +298,41 @@ class _Proof:
     # The stages of a run
 
     def _begin(self, front: Front) -> Limit | None:
-        """One searcher finds a good test by exchanging single cases, and then searches the tree for a while."""
+        """One searcher finds a good test by exchanging single cases, and then begins to search the tree."""
         left, may_help, limit = self.searchers.none_left, True, None
         while may_help and self.searchers.work < LONGEST_START:
             limit = self.budget.reached()
             if limit is not None:
                 return limit
-            left, may_help = self.searchers.exchange_alone(left, ALONE)
+            left, may_help = self.searchers.exchange_alone(left, START_TURN)
             self._take_found()
         self.searchers.set_threshold(self._threshold())
         if self._threshold() <= self.floor:
             front.close()  # no test can be better
-        elif not (self.wants_ranking or self.method.certificate):
-            limit = self._search_alone(front)
-        self.searchers.keep_cuts()
-        return limit
-
-    def _search_alone(self, front: Front) -> Limit | None:
-        """Have one searcher search the tree: what it learns it knows at once, and others would learn it too."""
-        for _ in range(TURNS_ALONE):
-            limit = self.budget.reached()
-            if limit is not None or front.is_done:
-                return limit
+        elif self._may_adopt:
             self.searchers.advance_alone(front, ALONE)
             self._look_ahead()
             self._take_found()
+        self.searchers.keep_cuts()
+        return self.budget.reached()
+
+    @property
+    def _may_adopt(self) -> bool:
+        """Whether a searcher may take what it finds for its threshold and go on."""
+        return not (self.wants_ranking or self.method.certificate)
+
+    def _search_in_a_pair(self, front: Front, pool: ThreadPoolExecutor) -> Limit | None:
+        """Have two searchers search the tree as long as the rounds would be too short for more of them."""
+        second_thread = pool if self.threads > 1 else None
+        while self._may_adopt and not front.is_done and self.searchers.work < PAIRED:
+            limit = self.budget.reached()
+            if limit is not None:
+                return limit
             if self.searchers.work >= WIDENED_AFTER:
                 self.searchers.widen_from_now_on()
+            self.searchers.take_turns_in_a_pair(front, self._threshold(), PAIRS_TURN, second_thread)
+            self._look_ahead()
+            self._take_found()
         return None
 
     def _search_and_climb(self, front: Front, pool: ThreadPoolExecutor) -> Limit | None:

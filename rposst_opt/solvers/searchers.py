@@ -1,7 +1,7 @@
 """The searchers of the exact solver: who searches which part of the tree, and the cuts that they share.
 
-The tree is dealt out to a fixed number of searchers, which work for a fixed amount of *work*, not of time, with the
-cuts known at the start of their turn. Then all is put together in the order of the searchers. So every run is the same,
+The tree is dealt out to two searchers, or to eight, which work for a fixed amount of *work*, not of time, with the cuts
+known at the start of their turn. Then all is put together in the order of the searchers. So every run is the same,
 whatever the number of threads.
 """
 
@@ -51,6 +51,15 @@ class FoundTest(NamedTuple):
     value: float
     cases: tuple[int, ...]  # ascending
     weights: FloatArray  # of the required cases, then of these
+
+
+class Hand(NamedTuple):
+    """What one searcher is to search in its turn."""
+
+    member: Search
+    nodes: Nodes
+    weights: FloatArray
+    order: IntArray  # of the cuts that are known when the turn begins
 
 
 class Searchers:
@@ -245,35 +254,58 @@ class Searchers:
         reached: Callable[[], Limit | None],
     ) -> Limit | None:
         """Every searcher has a turn; then all is put together, in their order. A limit that was reached ends it."""
-        for i in range(SEARCHERS):
-            self._member(i)
-            self._give_places(i)
-        self._widen_for(front)
-        self.set_threshold(threshold)
-        order = self._sorted_cuts()
-        hands, shares = front.deal(SEARCHERS)
-        futures = [
-            pool.submit(explore, hand, order, turn, False, False, self.plan, self.arrays, member)
-            for hand, member in zip(hands, self.members, strict=True)
-        ]
+        hands = self._deal(front, threshold, SEARCHERS)
+        futures = [pool.submit(self._play, hand, turn, adopting=False) for hand in hands]
         limit, pending = None, set(futures)
         while pending:
             _, pending = wait(pending, timeout=POLL_SECONDS)
             limit = limit or reached()
             if limit is not None:
                 self.stop[0] = 1
+        self._gather(front, hands, [future.result() for future in futures])
+        return limit
+
+    def take_turns_in_a_pair(
+        self, front: Front, threshold: float, turn: float, pool: ThreadPoolExecutor | None
+    ) -> None:
+        """Two searchers have a turn, in the pool and here, or here one after the other if there is no pool.
+
+        What they find is their new threshold, so a turn is not over with a find.
+        """
+        first, second = self._deal(front, threshold, 2)
+        elsewhere = None if pool is None else pool.submit(self._play, second, turn, adopting=True)
+        begun = self._play(first, turn, adopting=True)
+        begun_by_second = self._play(second, turn, adopting=True) if elsewhere is None else elsewhere.result()
+        self._gather(front, [first, second], [begun, begun_by_second])
+
+    def _deal(self, front: Front, threshold: float, number: int) -> list[Hand]:
+        """Deal the front out to so many searchers, who look below the threshold."""
+        for i in range(number):
+            self._member(i)
+            self._give_places(i)
+        self._widen_for(front)
+        self.set_threshold(threshold)
+        order = self._sorted_cuts()
+        dealt = zip(self.members[:number], *front.deal(number), strict=True)
+        return [Hand(member, nodes, weights, order) for member, nodes, weights in dealt]
+
+    def _play(self, hand: Hand, turn: float, *, adopting: bool) -> int:
+        """Have a searcher search what was dealt to it; how many of the nodes were begun."""
+        return explore(hand.nodes, hand.order, turn, adopting, False, self.plan, self.arrays, hand.member)
+
+    def _gather(self, front: Front, hands: list[Hand], all_begun: list[int]) -> None:
+        """Put together what the searchers have left, found and learned, in their order."""
         parts, weights = [], []
-        for member, hand, share, future in zip(self.members, hands, shares, futures, strict=True):
-            counts, begun = self._count(member), future.result()
-            left = view_of(member.left, slice(counts.left))
-            parts += [left, view_of(hand, slice(begun, None))]
-            weights.append(weights_left(hand, share, begun, left))
-            front.unresolved = min(front.unresolved, float(member.levels.unresolved))
-            self._take(member, counts.found)
+        for hand, begun in zip(hands, all_begun, strict=True):
+            counts = self._count(hand.member)
+            left = view_of(hand.member.left, slice(counts.left))
+            parts += [left, view_of(hand.nodes, slice(begun, None))]
+            weights.append(weights_left(hand.nodes, hand.weights, begun, left))
+            front.unresolved = min(front.unresolved, float(hand.member.levels.unresolved))
+            self._take(hand.member, counts.adopted or counts.found)
         front.gather(parts, weights)
         self._free_what_was_left()
         self.keep_cuts()
-        return limit
 
     def _free_what_was_left(self) -> None:
         """Have searchers that left very many nodes begin with empty places for them, which take no memory yet."""

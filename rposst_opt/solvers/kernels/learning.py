@@ -15,7 +15,7 @@ made larger than the tuple, in three ways, as long as it is ruled out still:
 
 import numpy as np
 
-from rposst_opt.arrays import FloatArray
+from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.solvers.kernels.case_sets import ONE, WordArray, count_bits, lowest_bit
 from rposst_opt.solvers.kernels.compiling import compiled_when_it_pays, inlined, internal
 from rposst_opt.solvers.kernels.cut_mixture import CutMixture, keep_mixture, mixture_at, record_mixture
@@ -24,7 +24,7 @@ from rposst_opt.solvers.kernels.search_state import MOSTLY, NEVER, Cuts, Plan, S
 from rposst_opt.solvers.kernels.tuple_game import CALLS, STEPS, TupleGame, add_row, place_row, settle
 
 ONE_BY_ONE = 8  # times as long it takes to work a mixture out at one case alone, compared with one of all
-EACH_PAYS = 4  # times as many cases as a cut is extended by must be left to settle, for that to pay
+EACH_PAYS = 12  # times as many cases as a cut is extended by must be left to settle, for that to pay
 MOST_EXTENSIONS_SKIPPED = 15  # cuts that are learned without trying to extend them, after extensions that failed
 LONGEST_LEAP = 3  # cases that are settled with a tuple,
 SKIPPED_AFTER_LEAP = 2  # and cuts that are not extended, or that no leap is tried for, after one that failed
@@ -41,10 +41,9 @@ def write_hits(first: int, end: int, limit: float, cuts: Cuts) -> None:
     n_cases = values.shape[1]
     for slot in range(first, end):
         for word in range(hit.shape[1]):
-            bits = np.uint64(0)
-            for x in range(64 * word, min(64 * word + 64, n_cases)):
-                if values[slot, x] < limit:
-                    bits |= ONE << np.uint64(x & 63)
+            bits, start = np.uint64(0), 64 * word
+            for b in range(min(64, n_cases - start)):  # without branches, for vector instructions
+                bits |= np.uint64(values[slot, start + b] < limit) << np.uint64(b)
             hit[slot, word] = bits
 
 
@@ -94,27 +93,31 @@ def work_out_within(
 
 
 @internal
-def nearest_below(limit: float, within: WordArray, values: FloatArray) -> int:
-    """Of these cases, the one with the greatest value below the limit; -1 if there is none."""
-    nearest, highest = -1, -np.inf
+def list_nearest(most: int, limit: float, within: WordArray, values: FloatArray, nearest: IntArray) -> int:
+    """List up to `most` of these cases, those with the greatest values below the limit; how many there are.
+
+    They come in the order of their values; of cases with the same value only the first is listed, as they are mostly
+    alike.
+    """
+    count = 0
     for word in range(within.shape[0]):
         bits = within[word]
         while bits != 0:
             case = 64 * word + lowest_bit(bits)
             bits &= bits - ONE
-            if highest < values[case] < limit:
-                nearest, highest = case, values[case]
-    return nearest
-
-
-@internal
-def nearest_of_all(limit: float, n_selectable: int, values: FloatArray) -> int:
-    """The selectable case with the greatest value below the limit; -1 if there is none."""
-    nearest, highest = -1, -np.inf
-    for case in range(n_selectable):
-        if highest < values[case] < limit:
-            nearest, highest = case, values[case]
-    return nearest
+            value = values[case]
+            if value >= limit or (count == most and value <= values[nearest[most - 1]]):
+                continue
+            place = count
+            while place > 0 and values[nearest[place - 1]] < value:
+                place -= 1
+            if place > 0 and values[nearest[place - 1]] == value:
+                continue
+            count = min(count + 1, most)
+            for later in range(count - 1, place, -1):
+                nearest[later] = nearest[later - 1]
+            nearest[place] = case
+    return count
 
 
 @internal
@@ -131,17 +134,19 @@ def count_below(limit: float, within: WordArray, values: FloatArray) -> int:
 
 @internal
 def place_nearest_rows(
-    n_rows: int, most: int, within: WordArray, values: FloatArray, results: FloatArray, workspace: TupleGame
+    n_rows: int,
+    most: int,
+    within: WordArray,
+    values: FloatArray,
+    results: FloatArray,
+    nearest: IntArray,
+    workspace: TupleGame,
 ) -> int:
     """Make the cases rows, for a game that is new, where a cut has the greatest values; how many rows there are."""
-    limit = np.inf
-    while n_rows < most:
-        case = nearest_below(limit, within, values)
-        if case < 0:
-            break
-        place_row(n_rows, case, results, workspace)
-        n_rows, limit = n_rows + 1, values[case]
-    return n_rows
+    count = list_nearest(most - n_rows, np.inf, within, values, nearest) if most > n_rows else 0
+    for i in range(count):
+        place_row(n_rows + i, nearest[i], results, workspace)
+    return n_rows + count
 
 
 @internal
@@ -152,36 +157,14 @@ def add_nearest_rows(
     within: WordArray,
     values: FloatArray,
     results: FloatArray,
+    nearest: IntArray,
     workspace: TupleGame,
 ) -> int:
     """Make the cases that the mixture, of these values, comes closest to ruling out rows; how many rows there are."""
-    while n_rows < most:
-        case = nearest_below(limit, within, values)
-        if case < 0:
-            break
-        add_row(n_rows, case, results, workspace)
-        n_rows, limit = n_rows + 1, values[case]
-    return n_rows
-
-
-@internal
-def add_nearest_of_all(
-    n_rows: int,
-    most: int,
-    limit: float,
-    n_selectable: int,
-    values: FloatArray,
-    results: FloatArray,
-    workspace: TupleGame,
-) -> int:
-    """As `add_nearest_rows`, of all selectable cases."""
-    while n_rows < most:
-        case = nearest_of_all(limit, n_selectable, values)
-        if case < 0:
-            break
-        add_row(n_rows, case, results, workspace)
-        n_rows, limit = n_rows + 1, values[case]
-    return n_rows
+    count = list_nearest(most - n_rows, limit, within, values, nearest) if most > n_rows else 0
+    for i in range(count):
+        add_row(n_rows + i, nearest[i], results, workspace)
+    return n_rows + count
 
 
 @internal
@@ -222,7 +205,7 @@ def leap(n_rows: int, within: WordArray, plan: Plan, arrays: ProblemArrays, sear
         return 0
     most = min(n_rows + LONGEST_LEAP - counts.held_back, plan.most_rows)
     values = search.cuts.values[counts.own_start + counts.learned - 1]
-    extended = place_nearest_rows(n_rows, most, within, values, arrays.results, search.workspace)
+    extended = place_nearest_rows(n_rows, most, within, values, arrays.results, search.nearest, search.workspace)
     if extended == n_rows:
         return 0
     if is_ruled_out(extended, plan, arrays, search):
@@ -250,7 +233,9 @@ def extend_within(n_rows: int, within: WordArray, plan: Plan, arrays: ProblemArr
         if is_last and count_below(limit, within, values) < EACH_PAYS * stride:
             break
         most = min(n_rows + stride, plan.most_rows)
-        extended = add_nearest_rows(n_rows, most, limit, within, values, arrays.results, search.workspace)
+        extended = add_nearest_rows(
+            n_rows, most, limit, within, values, arrays.results, search.nearest, search.workspace
+        )
         if extended == n_rows:
             break
         if not is_ruled_out(extended, plan, arrays, search):
@@ -270,7 +255,9 @@ def widen(n_rows: int, plan: Plan, arrays: ProblemArrays, search: Search) -> Non
     values = search.cuts.values[counts.own_start + counts.learned]
     work_out_everywhere(search)
     most, limit = min(n_rows + max(counts.width, 1), plan.most_rows), search.levels.limit
-    extended = add_nearest_of_all(n_rows, most, limit, plan.n_selectable, values, arrays.results, search.workspace)
+    extended = add_nearest_rows(
+        n_rows, most, limit, search.selectable, values, arrays.results, search.nearest, search.workspace
+    )
     if extended == n_rows:
         return
     calls, steps = state[CALLS], state[STEPS]

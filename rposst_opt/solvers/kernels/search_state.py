@@ -113,6 +113,8 @@ class Search(NamedTuple):
     stack: Stack
     rules: ChoiceRules
     candidates: WordArray  # (n_words,): cases that may complete the tuple
+    selectable: WordArray  # (n_words,): all that may be chosen
+    nearest: IntArray  # (rows,): cases that a cut is to be extended by
     found_cases: IntArray  # (capacity, size): tests below the threshold
     found_weights: FloatArray  # (capacity, cases of a test + 1): in the last column, their values
     left: Nodes
@@ -155,6 +157,8 @@ def make_search(
         ),
         rules=rules._replace(totals=rules.totals.copy()),
         candidates=np.zeros(n_words, np.uint64),
+        selectable=_first_cases(plan.n_selectable, n_words),
+        nearest=np.zeros(plan.most_rows, np.int64),
         found_cases=np.zeros((capacity, size), np.int64),
         found_weights=np.zeros((capacity, width + 1)),
         left=Nodes(cases=np.zeros((most_left, size + 1), np.int64), excluded=np.zeros((most_left, n_words), np.uint64)),
@@ -164,6 +168,12 @@ def make_search(
         noise_record=np.zeros((records, len(arrays.noise))),
         stop=stop,
     )
+
+
+def _first_cases(number: int, n_words: int) -> WordArray:
+    """The set of so many cases, from the first on."""
+    is_member = np.arange(64 * n_words) < number
+    return np.packbits(is_member, bitorder="little").view("<u8").astype(np.uint64)
 
 
 def work_of(arrays: ProblemArrays, n_rows: int) -> tuple[float, float]:

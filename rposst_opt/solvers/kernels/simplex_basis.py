@@ -66,7 +66,7 @@ def extend_basis(n_rows: int, values: FloatArray, inverse: FloatArray, basic: In
     basic[new] = slots + new
 
 
-@internal
+@inlined
 def leaving_row(n_rows: int, inverse: FloatArray, direction: FloatArray, shifts: FloatArray) -> int:
     """The basic variable that reaches zero first; ties go to the lexicographically least row.
 
@@ -208,7 +208,7 @@ def reinvert(n_rows: int, slots: int, values: FloatArray, basic: IntArray, inver
     return True
 
 
-@internal
+@inlined
 def write_sums(
     constant: float, n_rows: int, kept: int, factors: FloatArray, values: FloatArray, sums: FloatArray
 ) -> None:
@@ -254,7 +254,7 @@ def arriving_column(
     return arriving
 
 
-@internal
+@inlined
 def write_direction(
     n_rows: int, slots: int, arriving: int, values: FloatArray, inverse: FloatArray, direction: FloatArray
 ) -> None:
@@ -276,7 +276,7 @@ def change_of(i: int, n_rows: int, slots: int, arriving: int, values: FloatArray
     return change
 
 
-@internal
+@inlined
 def exchange(
     n_rows: int,
     leaving: int,
