@@ -88,6 +88,7 @@ INGREDIENTS: dict[str, tuple[Constant | PlanField, ...]] = {
     "finding out whether widening pays": (Constant("rposst_opt.solvers.widening:Widening", "decide", _never),),
     "passing over extensions after failures": (Constant(KERNELS + "learning", "MOST_EXTENSIONS_SKIPPED", 0),),
     "a share for relaxation and local search": (Constant("rposst_opt.solvers.besides:Besides", "may_go_on", _never),),
+    "two searchers before there are eight": (Constant(EXACT, "PAIRED", 0.0),),
     "a ladder of bounds": (Constant("rposst_opt.solvers.ladder", "CLOSEST_RUNG", math.inf),),
     "a start by exchanging single cases": (Constant(EXACT, "LONGEST_START", 0.0),),
     "exchanging them roughly at first": (Constant(EXACT, "ROUGHNESS", 0.0),),

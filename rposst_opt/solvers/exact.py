@@ -39,7 +39,8 @@ far.
 
 **Some of the work goes elsewhere.** Once the search takes longer than it takes to look there, the linear relaxation
 (`solvers.relaxation`) gives a bound to climb from, and a local search (`solvers.local_search`) tests to be better than.
-Where the relaxation proves nothing, what so few cases cannot tell apart may (`solvers.told_apart`).
+Where the relaxation proves nothing, what so few cases cannot tell apart may, with weights that none of them has more of
+in a good test (`solvers.told_apart`, `solvers.most_weights`).
 They make no difference to a proved answer, and for hard problems all the difference to an early one. So they have a
 tenth of the work where the search is seen to come to its end, and most of it where it is not (`solvers.besides`).
 

@@ -306,6 +306,7 @@ class Climb:
     def _proofs(self, pool: ThreadPoolExecutor) -> Iterator[None]:
         """Raise the bound, step by step: by the relaxation, and by what so few cases cannot tell apart."""
         yield from self._close_in()
+        self.told_apart.limit_weights(self.best.value)
         while self._may_prove_more():
             for _ in range(STEPS_AT_ONCE):
                 if not self.told_apart.is_settled:

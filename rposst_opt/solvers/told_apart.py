@@ -14,73 +14,66 @@ every test, with y_x = 1 for its cases and 0 for others, has
 *The program.* The least objective that (1) leaves, with 0 ≤ y ≤ 1 and Σ y = m in the place of a choice, is a linear
 program; pairs and answers of the antagonist join it as long as they change it. Where results are 0 or 1 and cases few,
 as in Racing Arrows, this is far above the relaxation over all weights (`solvers.relaxation`), which is zero as soon as
-the cases together determine the full score. Where every pair is told apart by many cases it says nothing, and ends at
-once. Where it says something, it is made whole step by step: the case that is chosen most nearly by half is chosen in
-one branch and left out in the other, and the branches with the least bounds are gone on with, a few side by side. Of
-cases that tell the same policies apart, one stands for all: a test that has several of them tells no more apart.
+the cases together determine the full score. Where every pair is told apart by many cases it says nothing. It is made
+whole step by step: a case is chosen in one branch and left out in the other, and the branches with the least bounds are
+gone on with, a few side by side. Which case, is told by what both have brought where it was branched on before
+(pseudo-costs). Of cases with the same results, one stands for all.
+
+*Weights.* In a test that is better than a known one no case has a weight above its limit u_x
+(`solvers.most_weights`). So the program has weights too, with w_x ≤ u_x y_x, and tangents of the losses at them, which
+join it like pairs. And a case tells a pair apart by no more than γ u_x (A[x, j] − A[x, i]), so that this takes the
+place of C_ij before its y_x in (1) where it is less. What is proved then is true of all tests up to the known one, and
+so the bound is at most its objective.
 
 *What is proved* does not rest on the program's arithmetic. With answers α of the antagonist, mixed, and multipliers μ
-of pairs that sum to at most α_s at every scenario, a test has an objective of at least Σ_s α_s Δ_s, and so of at least
+of pairs and ν of tangents :math:`\Delta_s \ge k + \sum_x g_x w_x` that sum to at most α_s at every scenario, a test has
+an objective of at least Σ_s α_s Δ_s, and so of at least
 
-.. math:: \sum_{ij} \mu_{ij} C_{ij} \Bigl(1 - \sum_{x \in H_{ij}} y_x\Bigr)
+.. math::
 
-of which the least over all choices of m cases is that of the m cases with the largest sums of μ C; of a branch, that of
-its chosen cases and the best others.
+    \sum_{ij} \mu_{ij} \Bigl(C_{ij} - \sum_x c^{ij}_x y_x\Bigr) + \sum \nu k + \theta
+    - \sum_x \max\Bigl(\theta - \sum \nu g_x,\ 0\Bigr) u_x y_x
+
+with any number θ, since weights sum to one. The least of it over all choices of m cases is that of the m cases with the
+largest sums; of a branch, that of its chosen cases and the best others.
 """
 
 import heapq
 from collections.abc import Callable, Iterable
+from enum import Enum
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rposst_opt.arrays import BoolArray, FloatArray, IntArray
+from rposst_opt.arrays import FloatArray, IntArray
 from rposst_opt.problem import Problem
+from rposst_opt.solvers.choice_program import Branch, ChoiceProgram, Reply, Row, Side, Step
+from rposst_opt.solvers.most_weights import MostWeights, Tangents
 
 PAIRS_AT_ONCE = 400  # that join the program, those it breaks most
 MOST_ROWS = 3_000
 PROVING_ROWS = 1_000  # after which something must be proved
 MOST_SCENARIOS = 2_000  # there are as many pairs as the square of this,
 MOST_NUMBERS = 20_000_000  # and as many numbers as the square of the policies, times the cases
-MOST_ITERATIONS = 3_000  # of the simplex method, for one program: it may be lost among equal vertices
 VIOLATED = 1e-7  # in units of the largest loss, like all here
 SLACK = 4e-12  # rounding
 WHOLE = 1e-6  # so near to zero or one a case is left out or chosen
+USUAL_GAIN, LEAST_GAIN = 1e-3, 1e-9  # of a branch, where nothing is known of it yet, and at least
+LIMITS_AT_ONCE = 2  # cases whose weights are limited in one step
 MOST_BRANCHES = 100_000
 SIDE_BY_SIDE = 4  # branches, however many threads there are, so that the bound does not depend on them
 
 
-class Reply(NamedTuple):
-    """What HiGHS says: the choice in parts, losses, the objective, and multipliers of all rows but the first."""
+class Kind(Enum):
+    """What a row says."""
 
-    choice: FloatArray
-    losses: FloatArray
-    value: float
-    multipliers: FloatArray
-    is_solved: bool
-    iterations: int
+    ANSWER = "the objective is at least what the antagonist makes of the losses"
+    PAIR = "two scenarios lose so much together"
+    TANGENT = "a scenario loses so much with these weights"
 
 
-class Branch(NamedTuple):
-    """All choices with some cases and without others, by their places in the program, and a bound of them."""
-
-    bound: float
-    number: int
-    chosen: tuple[int, ...]
-    left_out: tuple[int, ...]
-
-
-class Row(NamedTuple):
-    """A constraint of the program: at least so much, at these variables with these coefficients."""
-
-    least: float
-    places: IntArray
-    coefficients: FloatArray
-
-
-RunAll = Callable[[Callable[["_Program", Branch], Reply], "list[_Program]", list[Branch]], Iterable[Reply]]
+RunAll = Callable[[Callable[["ChoiceProgram", Branch], Reply], "list[ChoiceProgram]", list[Branch]], Iterable[Reply]]
 
 
 class ToldApart:
@@ -112,12 +105,22 @@ class ToldApart:
         self._numbered = 0
         self._answers: list[FloatArray] = []
         self._pairs = np.empty((0, 2), dtype=np.int64)
-        self._pair_members: list[BoolArray] = []
-        self._is_answer: list[bool] = []  # of every row of the program after the first
+        self._pair_savings: list[FloatArray] = []  # what each case takes off a pair's sum
+        self._kinds: list[Kind] = []
         self._rows: list[Row] = []
-        self._programs: list[_Program] = []  # all with the same rows, one for each branch that is solved at a time
+        self._most_weights: MostWeights | None = None
+        self._below = np.inf
+        self._gains, self._tried = np.empty((2, 0)), np.empty((2, 0))  # of branches, by side and case
+        self._programs: list[ChoiceProgram] = []  # all with the same rows, one for each branch that is solved at a time
         self._open: list[Branch] = []  # a heap, the least bound first
         self._least_whole = np.inf  # of the choices that were found without parts
+
+    def limit_weights(self, below: float) -> None:
+        """Bound only tests with an objective of at most this, in units of the largest loss; before the first step."""
+        if not self.is_settled:
+            self._below = below
+            required = np.array(self._problem.required_cases, dtype=np.int64)
+            self._most_weights = MostWeights(self._problem, np.concatenate([self._cases, required]), below)
 
     def step(self, run_all: RunAll = map) -> None:
         """Solve the programs of a few branches; take their bounds, and add what they break, or else branch.
@@ -128,26 +131,27 @@ class ToldApart:
             Like `map`, and as that by default; the `map` of a pool solves them at the same time.
         """
         if not self._programs:
-            self._begin()
+            self._limit_some_weights() if self._has_weights_to_limit else self._begin()
             return
         branches = [heapq.heappop(self._open) for _ in range(min(SIDE_BY_SIDE, len(self._open)))]
-        replies = list(run_all(_Program.solve, self._programs, branches))
-        self.work += sum(len(self._is_answer) * (90.0 * r.iterations + 60.0 * len(r.choice)) for r in replies)
-        proved = [self._proved(reply.multipliers, branch) for branch, reply in zip(branches, replies, strict=True)]
+        replies = list(run_all(ChoiceProgram.solve, self._programs, branches))
+        self.work += sum(len(self._rows) * (90.0 * r.iterations + 60.0 * len(r.choice)) for r in replies)
+        proved = [self._proved(reply, branch) for branch, reply in zip(branches, replies, strict=True)]
         for branch, reply, value in zip(branches, replies, proved, strict=True):
+            self._learn_from(branch, reply)
             self._go_on(branch, reply, max(branch.bound, self._least + value - SLACK))
         least = min(self._open[0].bound if self._open else np.inf, self._least_whole)
-        self.bound = max(self.bound, least)
+        self.bound = max(self.bound, min(least, self._below))
         self.is_settled = not self._open or self._least_whole <= least or self._numbered > MOST_BRANCHES
 
     def _go_on(self, branch: Branch, reply: Reply, bound: float) -> None:
         """Add what a reply breaks, or else branch."""
         if reply.is_solved and self._add_what_is_broken(reply):
-            self._put(bound, branch.chosen, branch.left_out)
-        elif not branch.number and bound <= self._least:
+            self._put(branch._replace(bound=bound, step=None, basis=reply.basis))
+        elif self._most_weights is None and not branch.number and bound <= self._least:
             self._least_whole = bound  # nothing is proved of all choices, and branching would begin with nothing
         else:
-            self._divide(bound, branch, reply.choice)
+            self._divide(bound, branch, reply)
 
     @cached_property
     def _cases(self) -> IntArray:
@@ -155,42 +159,91 @@ class ToldApart:
         cases = np.array(self._problem.selectable_cases, dtype=np.int64)
         return cases[np.sort(np.unique(self._problem.results[cases], axis=0, return_index=True)[1])]
 
+    @property
+    def _has_weights_to_limit(self) -> bool:
+        return self._most_weights is not None and not self._most_weights.is_done
+
+    def _limit_some_weights(self) -> None:
+        """Find the limits of a few cases more."""
+        assert self._most_weights is not None
+        before = self._most_weights.work
+        for _ in range(LIMITS_AT_ONCE):
+            if self._has_weights_to_limit:
+                self._most_weights.step()
+        self.work += self._most_weights.work - before
+
+    def _learn_from(self, branch: Branch, reply: Reply) -> None:
+        """Note how much more than before a case costs that was chosen, or left out, whole instead of in part."""
+        if branch.step is not None and reply.is_solved:
+            case = (branch.chosen if branch.step.side is Side.CHOSEN else branch.left_out)[-1]
+            place = branch.step.side.value, case
+            self._gains[place] += max(reply.value - branch.step.value, 0.0) / branch.step.part
+            self._tried[place] += 1
+
     def _add_what_is_broken(self, reply: Reply) -> int:
-        """Add pairs and an answer that the reply breaks, as long as there are not too many; how many."""
-        if len(self._is_answer) > (MOST_ROWS if self.bound > self._least else PROVING_ROWS):
+        """Add pairs, tangents and an answer that the reply breaks, as long as there are not too many; how many."""
+        if len(self._rows) > (MOST_ROWS if self.bound > self._least else PROVING_ROWS):
             return 0
         losses = np.maximum(reply.losses, 0.0)  # HiGHS lets them fall below zero, by its tolerance
         added, answer = self._add_pairs(reply.choice, losses), self._answer(losses)
+        if self._most_weights is not None:
+            added += self._add_tangents(np.maximum(reply.weights, 0.0), losses)
         if answer @ losses > reply.value + VIOLATED:
             self._add_answer(answer)
             added += 1
         return added
 
-    def _divide(self, bound: float, branch: Branch, choice: FloatArray) -> None:
+    def _divide(self, bound: float, branch: Branch, reply: Reply) -> None:
         """Choose a case in one branch and leave it out in another; where all are whole, the branch is done."""
-        halves = np.round(np.minimum(choice, 1.0 - choice), 9)
-        case = int(np.argmax(halves))
-        if halves[case] <= WHOLE:
+        choice = np.clip(np.round(reply.choice, 9), 0.0, 1.0)
+        if np.minimum(choice, 1.0 - choice).max() <= WHOLE:
             self._least_whole = min(self._least_whole, bound)
             return
-        self._put(bound, (*branch.chosen, case), branch.left_out)
-        self._put(bound, branch.chosen, (*branch.left_out, case))
+        case = self._most_telling(choice)
+        part, below = float(choice[case]), branch._replace(bound=bound, basis=reply.basis)
+        chosen = Step(reply.value, Side.CHOSEN, 1.0 - part)
+        self._put(below._replace(chosen=(*branch.chosen, case), step=chosen))
+        left_out = Step(reply.value, Side.LEFT_OUT, part)
+        self._put(below._replace(left_out=(*branch.left_out, case), step=left_out))
 
-    def _put(self, bound: float, chosen: tuple[int, ...], left_out: tuple[int, ...]) -> None:
+    def _most_telling(self, choice: FloatArray) -> int:
+        """The case, of those that are chosen in part, of which both branches are thought to gain most."""
+        tried = self._tried.sum(axis=1, keepdims=True)
+        usual = np.where(tried > 0, self._gains.sum(axis=1, keepdims=True) / np.maximum(tried, 1), USUAL_GAIN)
+        costs = (self._gains + usual) / (self._tried + 1)
+        gains = np.maximum(costs * np.array([1.0 - choice, choice]), LEAST_GAIN).prod(axis=0)
+        gains[np.minimum(choice, 1.0 - choice) <= WHOLE] = 0.0
+        return int(np.argmax(np.round(gains / gains.max(), 6)))
+
+    def _put(self, branch: Branch) -> None:
         """Keep a branch for later; of several with one bound the first comes first."""
-        heapq.heappush(self._open, Branch(bound, self._numbered, chosen, left_out))
+        if not self._may_weigh_one(branch.chosen, branch.left_out):
+            self._least_whole = min(self._least_whole, self._below)
+            return
+        heapq.heappush(self._open, branch._replace(number=self._numbered))
         self._numbered += 1
+
+    def _may_weigh_one(self, chosen: tuple[int, ...], left_out: tuple[int, ...]) -> bool:
+        """Whether weights within their limits sum to one, with these cases and the heaviest others that are left."""
+        if self._most_weights is None:
+            return True
+        limits, n = self._limits, len(self._cases)
+        free = np.sort(np.delete(limits[:n], [*chosen, *left_out]))
+        others = min(self._size - len(chosen), len(free))
+        return bool(limits[list(chosen)].sum() + limits[n:].sum() + free[len(free) - others :].sum() >= 1.0)
 
     def _begin(self) -> None:
         """Start with what equal parts of all cases leave not told apart; if that is nothing, there is no bound here."""
+        self._gains, self._tried = np.zeros((2, len(self._cases))), np.zeros((2, len(self._cases)))
         self._programs = [
-            _Program(len(self._cases), self._n_scenarios, self._size, self._rows) for _ in range(SIDE_BY_SIDE)
+            ChoiceProgram(len(self._cases), self._n_scenarios, self._size, self._rows, self._limits)
+            for _ in range(SIDE_BY_SIDE)
         ]
         nothing = np.zeros(self._n_scenarios)
         self._add_answer(self._answer(nothing))
         evenly = np.full(len(self._cases), self._size / len(self._cases))
-        self.is_settled = self._add_pairs(evenly, nothing) == 0
-        self._put(self._least, (), ())
+        self.is_settled = self._add_pairs(evenly, nothing) == 0 and self._most_weights is None
+        self._put(Branch(self._least, 0, (), ()))
 
     def _answer(self, losses: FloatArray) -> FloatArray:
         """What the antagonist weighs these losses with."""
@@ -203,7 +256,7 @@ class ToldApart:
         places = np.append(len(self._cases) + counted, value)
         self._rows.append(Row(0.0, places, np.append(-answer[counted], 1.0)))
         self._answers.append(answer)
-        self._is_answer.append(True)
+        self._kinds.append(Kind.ANSWER)
 
     def _add_pairs(self, choice: FloatArray, losses: FloatArray) -> int:
         """Add the pairs that a choice with these losses breaks most; how many."""
@@ -219,12 +272,32 @@ class ToldApart:
 
     def _add_pair(self, low: int, high: int) -> None:
         """These two scenarios lose so much together, but for what the choice has of the cases that tell them apart."""
-        members, least_sum = self._members(low, high), float(self._least_sums[low, high])
-        cases = np.flatnonzero(members)
+        savings, least_sum = self._savings(low, high), float(self._least_sums[low, high])
+        cases = np.flatnonzero(savings)
         places = np.append(cases, len(self._cases) + np.array([low, high]))
-        self._rows.append(Row(least_sum, places, np.append(np.full(len(cases), least_sum), [1.0, 1.0])))
-        self._pair_members.append(members)
-        self._is_answer.append(False)
+        self._rows.append(Row(least_sum, places, np.append(savings[cases], [1.0, 1.0])))
+        self._pair_savings.append(savings)
+        self._kinds.append(Kind.PAIR)
+
+    def _add_tangents(self, weights: FloatArray, losses: FloatArray) -> int:
+        """Add the tangents that these weights and losses break most; how many."""
+        n, d, before = len(self._cases), self._n_scenarios, len(self._rows)
+        for scenario, constant, slopes in self._tangents.add_broken(weights, losses):
+            counted = np.flatnonzero(slopes)
+            places = np.append(n + d + 1 + counted, n + scenario)
+            self._rows.append(Row(constant, places, np.append(-slopes[counted], 1.0)))
+            self._kinds.append(Kind.TANGENT)
+        return len(self._rows) - before
+
+    @cached_property
+    def _tangents(self) -> Tangents:
+        required = np.array(self._problem.required_cases, dtype=np.int64)
+        return Tangents(self._problem, np.concatenate([self._cases, required]))
+
+    @property
+    def _limits(self) -> FloatArray:
+        """Of the weights of the cases and then the required ones; none where weights play no part."""
+        return np.empty(0) if self._most_weights is None else self._most_weights.limits
 
     def _told_apart(self, choice: FloatArray) -> FloatArray:
         """How much of each pair of policies the choice tells apart: what of H_ij it has, with the required cases."""
@@ -245,79 +318,59 @@ class ToldApart:
         count: FloatArray = (results[None, :, :] > results[:, None, :]).sum(axis=2).astype(np.float64)
         return count
 
-    def _members(self, low: int, high: int) -> BoolArray:
-        """Which of the selectable cases are in H_ij, for two scenarios."""
+    def _savings(self, low: int, high: int) -> FloatArray:
+        """What each selectable case takes off the sum of losses of two scenarios."""
         one, other = self._problem.scenarios.policies[[low, high]]
         results = self._problem.results[self._cases]
-        members: BoolArray = results[:, other] > results[:, one]
-        return members
+        ahead = np.maximum(results[:, other] - results[:, one], 0.0)
+        all_of_it: FloatArray = np.where(ahead > 0, self._least_sums[low, high], 0.0)
+        if self._most_weights is None:
+            return all_of_it
+        slope = self._slopes_of_pairs[low, high] / self._problem.unit
+        savings: FloatArray = np.minimum(all_of_it, slope * self._limits[: len(self._cases)] * ahead)
+        return savings
 
     @cached_property
     def _least_sums(self) -> FloatArray:
         """C_ij of all pairs of scenarios of one target, less what both lose at least, in units of the largest loss."""
-        scenarios, pieces = self._problem.scenarios, self._problem.pieces
-        full, targets = scenarios.full_scores, scenarios.target_rows
-        apart = np.maximum(full[None, :] - full[:, None], 0.0)
-        slopes = np.minimum(pieces.slope(apart / 2), -pieces.slope(-apart / 2)).ravel()
+        pieces, targets = self._problem.pieces, self._problem.scenarios.target_rows
+        apart, slopes = self._apart, self._slopes_of_pairs.ravel()
         tilted = slopes * apart.ravel() - pieces.conjugate(slopes) - pieces.conjugate(-slopes)
         sums = np.where(slopes > 0, tilted, 0.0).reshape(apart.shape) / self._problem.unit - 2 * self._least
         return np.where((apart > 0) & (targets[:, None] == targets[None, :]), np.maximum(sums, 0.0), 0.0)
 
-    def _proved(self, multipliers: FloatArray, branch: Branch) -> float:
-        """What these multipliers prove of every choice in a branch, whoever has found them."""
-        is_answer = np.array(self._is_answer)
-        shares = np.maximum(multipliers[is_answer], 0.0)
+    @cached_property
+    def _apart(self) -> FloatArray:
+        """By how much the second scenario of a pair has the higher full score."""
+        full = self._problem.scenarios.full_scores
+        return np.maximum(full[None, :] - full[:, None], 0.0)
+
+    @cached_property
+    def _slopes_of_pairs(self) -> FloatArray:
+        """γ of all pairs of scenarios."""
+        slope = self._problem.pieces.slope
+        return np.minimum(slope(self._apart / 2), -slope(-self._apart / 2))
+
+    def _proved(self, reply: Reply, branch: Branch) -> float:
+        """What the multipliers of a reply prove of every choice in a branch, whoever has found them."""
+        kinds, multipliers = np.array(self._kinds), np.maximum(reply.multipliers, 0.0)
+        shares = multipliers[kinds == Kind.ANSWER]
         if not shares.sum() > 0:
             return 0.0
         tail_weights = (shares / shares.sum()) @ np.array(self._answers)
-        prices = np.maximum(multipliers[~is_answer], 0.0)
-        used = np.bincount(self._pairs.ravel(), np.repeat(prices, 2), self._n_scenarios)
+        prices, of_tangents = multipliers[kinds == Kind.PAIR], multipliers[kinds == Kind.TANGENT]
+        used = self._tangents.used(of_tangents)
+        used += np.bincount(self._pairs.ravel(), np.repeat(prices, 2), self._n_scenarios)
         fits = np.minimum(1.0, tail_weights / np.where(used > 0, used, 1.0))
         prices = prices * fits[self._pairs].min(axis=1)
-        counted = np.flatnonzero(prices)
-        worth = prices[counted] * self._least_sums[tuple(self._pairs[counted].T)]
-        saved = worth @ np.array([self._pair_members[pair] for pair in counted]).reshape(len(counted), len(self._cases))
+        counted, n = np.flatnonzero(prices), len(self._cases)
+        proved = float(prices[counted] @ self._least_sums[tuple(self._pairs[counted].T)])
+        saved = prices[counted] @ np.array([self._pair_savings[pair] for pair in counted]).reshape(len(counted), n)
+        if len(of_tangents):
+            constant, slopes = self._tangents.mixed(of_tangents, fits)
+            saved_by_weight = np.maximum(reply.price - slopes, 0.0) * self._limits
+            proved += constant + reply.price - float(saved_by_weight[n:].sum())
+            saved = saved + saved_by_weight[:n]
         free = np.delete(saved, [*branch.chosen, *branch.left_out])
         others = min(self._size - len(branch.chosen), len(free))
-        return float(worth.sum() - saved[list(branch.chosen)].sum() - np.sort(free)[len(free) - others :].sum())
-
-
-class _Program:
-    """Least t with t ≥ α · Δ for every answer, and (1) for every pair; HiGHS goes on from its last basis."""
-
-    def __init__(self, n_cases: int, n_scenarios: int, size: int, rows: list[Row]) -> None:
-        import highspy
-
-        self._n_cases, self._infinity = n_cases, highspy.kHighsInf
-        self._value = n_cases + n_scenarios
-        self._rows, self._n_taken = rows, 0  # which others add to
-        self._model = highspy.Highs()
-        self._model.silent()
-        self._model.setOptionValue("parallel", "off")
-        self._model.setOptionValue("simplex_iteration_limit", MOST_ITERATIONS)
-        self._optimal = highspy.HighsModelStatus.kOptimal
-        low, high = np.zeros(self._value + 1), np.full(self._value + 1, self._infinity)
-        high[:n_cases] = 1.0
-        self._model.addVars(self._value + 1, low, high)
-        self._model.changeColCost(self._value, 1.0)
-        self._add(Row(-float(size), np.arange(n_cases), np.full(n_cases, -1.0)))
-
-    def _add(self, row: Row) -> None:
-        least, places, coefficients = row
-        self._model.addRow(least, self._infinity, len(places), places.astype(np.int32), coefficients)
-
-    def solve(self, branch: Branch) -> Reply:
-        """The least objective of a branch, or what is known of it after so many iterations."""
-        for row in self._rows[self._n_taken :]:
-            self._add(row)
-        self._n_taken = len(self._rows)
-        low, high = np.zeros(self._n_cases), np.ones(self._n_cases)
-        low[list(branch.chosen)], high[list(branch.left_out)] = 1.0, 0.0
-        self._model.changeColsBounds(self._n_cases, np.arange(self._n_cases, dtype=np.int32), low, high)
-        self._model.run()
-        solution = self._model.getSolution()
-        values = np.array(solution.col_value)
-        choice, losses = values[: self._n_cases], values[self._n_cases : self._value]
-        is_solved = self._model.getModelStatus() == self._optimal
-        iterations = int(self._model.getInfo().simplex_iteration_count)
-        return Reply(choice, losses, float(values[self._value]), np.array(solution.row_dual[1:]), is_solved, iterations)
+        return proved - float(saved[list(branch.chosen)].sum() + np.sort(free)[len(free) - others :].sum())
