@@ -95,9 +95,6 @@ class Tangents:
         errors: FloatArray = (weights @ self._results)[self._policies] - self._full_scores
         return errors
 
-    def __len__(self) -> int:
-        return len(self._scenarios)
-
 
 class MostWeights:
     """The greatest weights, case by case.

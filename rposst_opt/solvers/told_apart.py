@@ -233,7 +233,7 @@ class ToldApart:
         return bool(limits[list(chosen)].sum() + limits[n:].sum() + free[len(free) - others :].sum() >= 1.0)
 
     def _begin(self) -> None:
-        """Start with what equal parts of all cases leave not told apart; if that is nothing, there is no bound here."""
+        """Start with what equal parts of all cases leave not told apart; without weights, nothing there is the end."""
         self._gains, self._tried = np.zeros((2, len(self._cases))), np.zeros((2, len(self._cases)))
         self._programs = [
             ChoiceProgram(len(self._cases), self._n_scenarios, self._size, self._rows, self._limits)
